@@ -1,0 +1,43 @@
+"""The registry of score functions by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from phasekit.errors import InputError
+from phasekit.scores.base import Score
+
+_SCORES: dict[str, type[Score]] = {}
+
+
+def register(score: type[Score]) -> type[Score]:
+    """Make a score known by its name; usable as a decorator.
+
+    Raises
+    ------
+    InputError
+        If another class has that name.
+    """
+    if _SCORES.setdefault(score.name, score) is not score:
+        raise InputError("score", score.name, "is registered already")
+    return score
+
+
+def names() -> list[str]:
+    """Return the names of all registered scores, sorted."""
+    return sorted(_SCORES)
+
+
+def get_score(name: object, **parameters: Any) -> Score:
+    """Build a score from its name and parameters, or from the mapping that ``Score.describe`` returns.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, an unknown parameter, or a value out of range.
+    """
+    if isinstance(name, Mapping):
+        mapping = dict(name)
+        return get_score(mapping.pop("name", None), **mapping, **parameters)
+    if not isinstance(name, str) or name not in _SCORES:
+        raise InputError("score", name, f"unknown; choose from {', '.join(names())}")
+    return _SCORES[name](**parameters)
