@@ -130,7 +130,8 @@ class Model(BaseModel):
             first = error.errors()[0]
             field = str(first["loc"][0]) if first["loc"] else "model"
             if first["type"] == "extra_forbidden":
-                raise InputError(field, first["input"], f"unknown; fields are {', '.join(type(self).model_fields)}") from None
+                known = ", ".join(type(self).model_fields)
+                raise InputError(field, first["input"], f"unknown; fields are {known}") from None
             if first["type"] == "missing":
                 raise InputError(field, None, f"missing: {_RULES[field]}") from None
             raise InputError(field, first["input"], _RULES.get(field, first["msg"])) from None

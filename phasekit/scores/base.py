@@ -40,8 +40,9 @@ class Score(BaseModel):
             first = error.errors()[0]
             field = str(first["loc"][0]) if first["loc"] else "parameters"
             known = ", ".join(type(self).model_fields) or "none"
-            message = f"unknown parameter of {self.name}; known: {known}" if first["type"] == "extra_forbidden" else first["msg"]
-            raise InputError(f"score {self.name}: {field}", first["input"], message) from None
+            unknown = first["type"] == "extra_forbidden"
+            allowed = f"unknown parameter; known: {known}" if unknown else first["msg"]
+            raise InputError(f"score {self.name}: {field}", first["input"], allowed) from None
 
     def rows(self, logits: Tensor) -> Tensor:
         """Return attention weights ``(..., queries, keys)`` from logits of the same shape."""
