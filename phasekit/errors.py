@@ -1,13 +1,24 @@
 """The one exception that means "the input is wrong": one line, naming field, value and what is allowed."""
 
+_LONGEST = 60  # characters of a value that still help the reader; the rest of a long list doesn't
+
 
 class InputError(ValueError):
     """A wrong input. ``str(error)`` is one line for the user; the command line prints it and exits with 2."""
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
-        super().__init__(f"{field} = {value!r}: {allowed}")
+        super().__init__(f"{field} = {_on_one_line(value)}: {' '.join(allowed.split())}")
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, object, str]]:
         """Rebuild from the three parts, so that the error survives a trip between processes."""
         return type(self), (self.field, self.value, self.allowed)
+
+
+def _on_one_line(value: object) -> str:
+    """Return the value as Python writes it, without line breaks (arrays have them) and not endlessly long."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python refuses to print integers of more than 4300 digits
+        return f"a {type(value).__name__} too long to print"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

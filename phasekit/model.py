@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -20,9 +20,10 @@ Estimator = Literal["map", "posterior"]
 #: The fields that may become an axis of a :class:`Grid`, in the order of :class:`Parameters`.
 AXES = ("P", "V", "L", "sigma_w", "sigma_g", "kappa")
 _INTEGER_AXES = ("V", "L")
+_LARGEST_INTEGER = 2**53  # beyond it float64, in which the theory is computed, skips integers
 _RULES = {
-    "V": "the vocabulary size must be an integer of at least 2",
-    "L": "the context length must be an integer of at least 2",
+    "V": "the vocabulary size must be an integer of at least 2 (and at most 2^53)",
+    "L": "the context length must be an integer of at least 2 (and at most 2^53)",
     "P": "the number of training sequences must be a finite number above 0",
     "inputs": f"must be one of {', '.join(get_args(Inputs))}",
     "sigma_w": "the prior's standard deviation must be a finite number above 0",
@@ -70,16 +71,22 @@ class Parameters:
 
     def ravel(self) -> Parameters:
         """Broadcast all numbers to the common shape and flatten them."""
-        arrays = np.broadcast_arrays(*(getattr(self, name) for name in AXES))
-        return Parameters(*(np.ascontiguousarray(a).reshape(-1) for a in arrays), inputs=self.inputs)
+        arrays = np.broadcast_arrays(*self._numbers())
+        return self._from(np.ascontiguousarray(a).reshape(-1) for a in arrays)
 
     def expand(self) -> Parameters:
         """Append one axis of length 1, so that the numbers broadcast against a trailing axis of candidates."""
-        return Parameters(*(np.asarray(getattr(self, name))[..., None] for name in AXES), inputs=self.inputs)
+        return self._from(np.asarray(number)[..., None] for number in self._numbers())
 
     def __getitem__(self, index: Any) -> Parameters:
         """Index flattened parameters (see :meth:`ravel`)."""
-        return Parameters(*(getattr(self, name)[index] for name in AXES), inputs=self.inputs)
+        return self._from(number[index] for number in self._numbers())
+
+    def _numbers(self) -> list[NDArray[np.float64]]:
+        return [getattr(self, name) for name in AXES]
+
+    def _from(self, numbers: Iterable[NDArray[np.float64]]) -> Parameters:
+        return Parameters(**dict(zip(AXES, numbers, strict=True)), inputs=self.inputs)
 
 
 class Model(BaseModel):
@@ -112,8 +119,8 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    V: int = Field(ge=2)
-    L: int = Field(ge=2)
+    V: int = Field(ge=2, le=_LARGEST_INTEGER)
+    L: int = Field(ge=2, le=_LARGEST_INTEGER)
     P: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     score: SerializeAsAny[Score]
     inputs: Inputs = "positional"
@@ -154,7 +161,8 @@ class Model(BaseModel):
         """
         if self.P is None:
             raise InputError("P", None, f"missing: {_RULES['P']}")
-        return Parameters(*(np.asarray(getattr(self, name), dtype=float) for name in AXES), inputs=self.inputs)
+        numbers = {name: np.asarray(getattr(self, name), dtype=float) for name in AXES}
+        return Parameters(**numbers, inputs=self.inputs)
 
     def grid(self, **axes: ArrayLike) -> Grid:
         """Return the models obtained by varying some fields: ``model.grid(P=[...], L=[...])``."""
@@ -207,8 +215,8 @@ def _axis(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if axis.ndim != 1 or axis.size == 0:
         raise InputError(name, values, "a grid axis must be a list with at least one point")
     for value in axis:
-        smallest_ok = value >= 2 and value == round(value) if name in _INTEGER_AXES else value > 0
-        if not (math.isfinite(value) and smallest_ok):
+        in_range = 2 <= value <= _LARGEST_INTEGER and value == round(value) if name in _INTEGER_AXES else value > 0
+        if not (math.isfinite(value) and in_range):
             raise InputError(name, float(value), _RULES[name])
     if np.unique(axis).size != axis.size:
         raise InputError(name, values, "a grid axis must not repeat a point")
