@@ -1,0 +1,67 @@
+# Two commands on a machine with Python 3.11+ and make: `make reproduce` (figures and tables) and `make test`.
+# Both build the environment first and skip what is already done.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PRESET ?= quick
+INSTALLED := $(VENV)/.installed
+EXTRAS := dev,bench
+
+# Many small arrays: one thread per process is fastest, and test workers must not fight for cores.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+# A figure is drawn again when its script, the package or the pins change.
+FIGURES := $(filter-out __init__,$(basename $(notdir $(wildcard figures/[!_]*.py))))
+SOURCES := $(shell find phasekit derivations sims -name '*.py' -o -name '*.toml') figures/__init__.py figures/style.mplstyle
+DRAWN := $(FIGURES:%=build/figures/.%.$(PRESET))
+
+.PHONY: help install test lint reproduce gpu-check bench pins clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make test       set up, check style and types, run the whole test suite"
+	@echo "make reproduce  set up, write every figure and table into build/ (PRESET=full for the long runs)"
+	@echo "make gpu-check  compare every device path with its CPU reference (needs a GPU)"
+	@echo "make bench      print the measured ratios of benchmarks/"
+	@echo "make pins       write constraints.txt and environment.yml from what .venv holds"
+	@echo "make clean      remove build/ and the caches (not .venv)"
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "error: $(PYTHON) is older than 3.11; name another: make PYTHON=python3.12"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the pinned packages into $(VENV) (minutes, once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	    --no-build-isolation --editable '.[$(EXTRAS)]'
+	@touch $@
+
+test: $(INSTALLED) lint
+	@$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto
+
+lint: $(INSTALLED)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { $(BIN)/ruff format --check .; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+
+reproduce: $(DRAWN)
+	@echo "Figures and tables are in build/figures."
+
+build/figures/.%.$(PRESET): figures/%.py $(SOURCES) $(INSTALLED)
+	@$(ONE_THREAD) $(BIN)/phasekit figures $* --out build/figures --preset $(PRESET)
+	@touch $@
+
+gpu-check: $(INSTALLED)
+	@$(BIN)/python -m phasekit.gpu_check
+
+bench: $(INSTALLED)
+	@$(BIN)/python -m benchmarks
+
+pins: $(INSTALLED)
+	@$(BIN)/python .ci/pins.py
+
+clean:
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,151 @@
+"""The pictures' common ground: one style, one way to draw theory and networks, one way to save.
+
+Conventions, the same in every picture: theory is a line, trained networks are open circles; the branch of lowest action
+is solid, metastable branches are dashed, saddles dotted; a transition is a vertical line with its symbol, the
+window between two spinodals a shaded band.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from phasekit.errors import InputError
+from phasekit.files import atomic
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+#: Widths in inches of one journal column and of a whole page.
+COLUMN, PAGE = 3.4, 7.0
+STYLE_FILE = Path(__file__).with_name("style.mplstyle")
+
+Branch = Literal["global", "metastable", "saddle"]
+_DASHES: dict[Branch, str] = {"global": "-", "metastable": "--", "saddle": ":"}
+#: How transitions are written in pictures; the keys are the names that ``phasekit transitions`` uses.
+SYMBOLS = {"P1": "$P_1$", "P2": "$P_2$", "P_star": "$P^*$", "P_x": r"$P_\times$"}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw in phasekit's style inside the ``with`` block, from matplotlib's defaults whatever the user's settings."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(mpl.rc_params_from_file(STYLE_FILE, use_default_template=False))
+        yield
+
+
+def new_figure(
+    rows: int = 1, columns: int = 1, *, width: float = COLUMN, height: float | None = None, **subplots: Any
+) -> tuple[Figure, Any]:
+    """Return a figure and its axes; call it inside :func:`style`.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Number of panels.
+    width, height : float
+        In inches. The default height gives every panel the proportions of the style.
+    **subplots
+        Handed to :meth:`matplotlib.figure.Figure.subplots` (``sharex=True`` …).
+
+    Returns
+    -------
+    figure : Figure
+        Not known to pyplot, so nothing has to be closed and no display is needed.
+    axes : Axes, or array of Axes of shape ``(rows, columns)`` squeezed as by matplotlib
+    """
+    default_width, default_height = mpl.rcParams["figure.figsize"]
+    if height is None:
+        height = width / columns * default_height / default_width * rows
+    figure = Figure(figsize=(width, height))
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, **subplots)
+
+
+def draw_theory(axes: Axes, x: ArrayLike, y: ArrayLike, *, branch: Branch = "global", **line: Any) -> None:
+    """Draw a line of the theory; gaps where ``y`` is NaN (the branch doesn't exist there)."""
+    if branch not in _DASHES:
+        raise InputError("branch", branch, f"must be one of {', '.join(_DASHES)}")
+    axes.plot(np.asarray(x), np.asarray(y), **{"linestyle": _DASHES[branch], **line})
+
+
+def draw_networks(axes: Axes, x: ArrayLike, y: ArrayLike, *, error: ArrayLike | None = None, **marks: Any) -> None:
+    """Draw trained networks as open circles, with error bars of half-length ``error`` if given."""
+    open_circles = {"marker": "o", "linestyle": "none", "markerfacecolor": "white", "zorder": 3}
+    axes.errorbar(np.asarray(x), np.asarray(y), yerr=error, **{**open_circles, "elinewidth": 0.8, **marks})
+
+
+def mark_transition(axes: Axes, at: float, name: str) -> None:
+    """Mark a transition by a thin vertical line with its symbol at the upper end (``name`` as in :data:`SYMBOLS`)."""
+    axes.axvline(at, color="0.4", linewidth=0.7, zorder=0)
+    axes.annotate(
+        SYMBOLS.get(name, name),
+        xy=(at, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(2, -2),
+        textcoords="offset points",
+        ha="left",
+        va="top",
+        color="0.25",
+    )
+
+
+def shade_window(axes: Axes, spinodals: tuple[float, float], label: str | None = None) -> None:
+    """Shade the range between two spinodals, where two minima coexist."""
+    axes.axvspan(*spinodals, color="0.9", linewidth=0, zorder=-1, label=label)
+
+
+def save(figure: Figure, table: pd.DataFrame | xr.Dataset | Mapping[str, ArrayLike], stem: str | Path) -> list[Path]:
+    """Write ``stem.png`` (300 dpi), ``stem.pdf`` and ``stem.csv``: the picture and the numbers behind it.
+
+    All three appear together or not at all. They carry no time stamp: the same picture gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+    table : DataFrame, xarray.Dataset or mapping of column name to 1-D values
+        Rows belong together, so columns must be of equal length; a dataset is written one grid point per row.
+    stem : path without suffix
+        Its folder is created if need be.
+
+    Returns
+    -------
+    list of Path
+        The three files.
+
+    Raises
+    ------
+    InputError
+        If the folder can't be written to, or columns differ in length.
+    """
+    stem = Path(stem)
+    frame = _as_frame(table)
+    png, pdf, csv = files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "pdf", "csv")]
+    with style(), ExitStack() as stack:
+        figure.savefig(stack.enter_context(atomic(png)), metadata={"Software": "phasekit"})
+        figure.savefig(stack.enter_context(atomic(pdf)), metadata={"Creator": "phasekit", "CreationDate": None})
+        frame.to_csv(stack.enter_context(atomic(csv)), index=False, lineterminator="\n")
+    return files
+
+
+def _as_frame(table: pd.DataFrame | xr.Dataset | Mapping[str, ArrayLike]) -> pd.DataFrame:
+    if isinstance(table, pd.DataFrame):
+        return table
+    if not isinstance(table, Mapping) or hasattr(table, "to_dataframe"):  # an xarray.Dataset is a Mapping too
+        return table.to_dataframe().reset_index()
+    columns = {name: np.atleast_1d(np.asarray(values)) for name, values in table.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError("table", lengths, "columns must be of equal length")
+    return pd.DataFrame(columns)
