@@ -19,7 +19,7 @@ Estimator = Literal["map", "posterior"]
 
 #: The fields that may become an axis of a :class:`Grid`, in the order of :class:`Parameters`.
 AXES = ("P", "V", "L", "sigma_w", "sigma_g", "kappa")
-_INTEGER_AXES = ("V", "L")
+INTEGER_AXES = ("V", "L")
 _LARGEST_INTEGER = 2**53  # beyond it float64, in which the theory is computed, skips integers
 _RULES = {
     "V": "the vocabulary size must be an integer of at least 2 (and at most 2^53)",
@@ -215,7 +215,7 @@ def _axis(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if axis.ndim != 1 or axis.size == 0:
         raise InputError(name, values, "a grid axis must be a list with at least one point")
     for value in axis:
-        in_range = 2 <= value <= _LARGEST_INTEGER and value == round(value) if name in _INTEGER_AXES else value > 0
+        in_range = 2 <= value <= _LARGEST_INTEGER and value == round(value) if name in INTEGER_AXES else value > 0
         if not (math.isfinite(value) and in_range):
             raise InputError(name, float(value), _RULES[name])
     if np.unique(axis).size != axis.size:

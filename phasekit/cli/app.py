@@ -1,0 +1,46 @@
+"""The commands and their names."""
+
+from typing import Annotated
+
+import typer
+
+from phasekit import __version__
+from phasekit.cli import figures, minima, transitions
+from phasekit.cli.output import write
+
+app = typer.Typer(
+    name="phasekit",
+    help="When does an attention head suddenly learn to copy? Effective actions, their minima and phase transitions.",
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def phasekit(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Print the help if no command is given."""
+    if version:
+        write(f"phasekit {__version__}\n")
+    elif context.invoked_subcommand is None:
+        write(context.get_help() + "\n")
+
+
+app.command()(minima.minima)
+app.command()(transitions.transitions)
+app.command()(figures.figures)
+
+
+@app.command()
+def derive(
+    name: Annotated[str | None, typer.Argument(help="Which derivation; all are listed if left out.")] = None,
+    latex: Annotated[bool, typer.Option("--latex", help="Write formulas in LaTeX.")] = False,
+) -> None:
+    """Print a derivation: from the model to its effective action, step by step, as SymPy carries it out."""
+    from phasekit.cli.derive import derive as print_derivation
+
+    print_derivation(name, latex)

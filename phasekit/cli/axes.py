@@ -1,0 +1,70 @@
+"""How a grid's axis is written on the command line.
+
+``L=16:1024:60`` is 60 points from 16 to 1024 in geometric steps, ``sigma_w=0.5:2:16:lin`` is 16 points in even steps,
+``P=100,200,400`` lists the points. V and L are rounded to integers, and points that coincide are merged.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasekit.errors import InputError
+from phasekit.model import AXES, INTEGER_AXES
+
+SYNTAX = "NAME=START:STOP:COUNT (geometric steps), NAME=START:STOP:COUNT:lin (even steps) or NAME=VALUE,VALUE,…"
+LARGEST_COUNT = 100_000
+
+
+def parse_axis(text: str) -> tuple[str, NDArray[np.float64]]:
+    """Return name and points of an axis.
+
+    Raises
+    ------
+    InputError
+        If the text doesn't follow the syntax, names no number of a model, or gives no points.
+    """
+    name, equals, points = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals:
+        raise InputError("axis", text, f"must be written {SYNTAX}")
+    if name not in AXES:
+        raise InputError("axis", name, f"must be one of {', '.join(AXES)}")
+    values = _range(name, points) if ":" in points else _list(name, points)
+    return name, np.unique(np.rint(values)) if name in INTEGER_AXES and ":" in points else values
+
+
+def _list(name: str, text: str) -> NDArray[np.float64]:
+    return np.array([_number(name, word) for word in text.split(",")])
+
+
+def _range(name: str, text: str) -> NDArray[np.float64]:
+    parts = text.split(":")
+    if len(parts) not in (3, 4):
+        raise InputError(f"axis {name}", text, f"must be written {SYNTAX}")
+    first, last = _number(name, parts[0]), _number(name, parts[1])
+    spacing = parts[3] if len(parts) == 4 else "log"
+    if spacing not in ("log", "lin"):
+        raise InputError(f"axis {name}: spacing", spacing, "must be log or lin")
+    if not parts[2].strip().isdecimal() or not 1 <= int(parts[2]) <= LARGEST_COUNT:
+        raise InputError(f"axis {name}: number of points", parts[2], f"must be an integer from 1 to {LARGEST_COUNT}")
+    count = int(parts[2])
+    if first > last or (first == last and count > 1):
+        raise InputError(f"axis {name}: range", f"{parts[0]}:{parts[1]}", "the first value must be below the last")
+    if spacing == "lin":
+        return np.linspace(first, last, count)
+    if first <= 0:
+        raise InputError(f"axis {name}: first value", first, "must be above 0 for geometric steps")
+    return np.geomspace(first, last, count)
+
+
+def _number(name: str, word: str) -> float:
+    try:
+        number = float(word)
+    except ValueError:
+        raise InputError(f"axis {name}", word, f"is not a number; an axis is written {SYNTAX}") from None
+    if not math.isfinite(number):
+        raise InputError(f"axis {name}", number, "must be a finite number")
+    return number

@@ -1,0 +1,98 @@
+"""``phasekit figures``: run the scripts in ``figures/``, found by their file names."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from phasekit.cli import CHECK_FAILED
+from phasekit.cli.output import working, write
+from phasekit.errors import InputError
+
+PRESETS = ("quick", "full")
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def figures(
+    names: Annotated[list[str] | None, typer.Argument(help="Which figures; all if left out.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for pictures and tables.")] = Path("build/figures"),
+    preset: Annotated[
+        str, typer.Option("--preset", help="quick: minutes on two cores; full: more seeds and finer grids.")
+    ] = "quick",
+    scripts: Annotated[Path, typer.Option("--scripts", help="Folder of the scripts.")] = CHECKOUT / "figures",
+    show_list: Annotated[bool, typer.Option("--list", help="List the figures and what they show, and stop.")] = False,
+) -> None:
+    """Draw the figures and tables: theory against trained networks, each beside the numbers behind it.
+
+    Each figure is one script in figures/, and its files are PNG, PDF and CSV. Exit status 1 if a script failed.
+    """
+    from phasekit.files import output_folder
+
+    if preset not in PRESETS:
+        raise InputError("preset", preset, f"must be one of {', '.join(PRESETS)}")
+    known = discover(scripts)
+    for name in names or []:
+        if name not in known:
+            raise InputError("figure", name, f"unknown{_suggestion(name, known)}; figures are {', '.join(known)}")
+    if show_list:
+        for name in known:
+            write(f"{name}: {_headline(load(known[name]))}\n")
+        return
+    folder = output_folder(out)
+    failed = [name for name in names or known if not _draw(name, known[name], folder, preset)]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+        raise typer.Exit(CHECK_FAILED)
+
+
+def discover(scripts: Path) -> dict[str, Path]:
+    """Return the figure scripts by name, sorted; names that begin with an underscore are helpers, not figures.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
+    found = {path.stem: path for path in sorted(scripts.glob("*.py")) if not path.stem.startswith("_")}
+    if not found:
+        raise InputError("scripts", str(scripts), "holds no figure scripts (they come with a checkout of phasekit)")
+    return found
+
+
+def load(script: Path) -> Any:
+    """Import a script as a module of its folder's package, so that scripts can share helpers."""
+    package = script.resolve().parent
+    if str(package.parent) not in sys.path:
+        sys.path.insert(0, str(package.parent))
+    return importlib.import_module(f"{package.name}.{script.stem}")
+
+
+def _draw(name: str, script: Path, out: Path, preset: str) -> bool:
+    begun = time.perf_counter()
+    try:
+        with working(f"drawing {name}"):
+            draw: Callable[[Path, str], list[Path]] = load(script).main
+            files = draw(out, preset)
+    except Exception:  # one broken script must not keep the others from being drawn
+        traceback.print_exc()
+        return False
+    written = ", ".join(str(path) for path in files)
+    write(f"{name} ({time.perf_counter() - begun:.1f} s): {written}\n")
+    return True
+
+
+def _headline(module: Any) -> str:
+    return (module.__doc__ or "").strip().partition("\n")[0]
+
+
+def _suggestion(name: str, known: dict[str, Path]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f", did you mean {close[0]}?" if close else ""

@@ -1,0 +1,107 @@
+"""What commands print: one JSON document, or tables for people; progress goes to standard error."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from phasekit.cli import READER_GONE, discard_output
+
+if TYPE_CHECKING:
+    from phasekit.model import Model
+
+PIPE_WIDTH = 120  # characters per line where there is no terminal to ask
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON document; numbers that JSON can't write (NaN, infinity) become null."""
+    write(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """Turn numpy arrays and numbers, tuples and mappings into what JSON knows."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, Iterable):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], notes: Sequence[str] = ()) -> None:
+    """Print a table for people; numbers to six digits, None as a dash. Notes follow below, a line each."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(Text(column), justify="left" if column == "" else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(shown(value)) for value in row))
+    terminal = sys.stdout.isatty()
+    page = io.StringIO()
+    console = Console(file=page, width=None if terminal else PIPE_WIDTH, force_terminal=terminal)
+    console.print(table)
+    for note in notes:
+        console.print(Text(note))
+    write(page.getvalue())
+
+
+def in_words(model: Model, estimator: str) -> str:
+    """Return a model in one line: "softmax, positional, map, V = 8, L = 64, P = 823"."""
+    described = model.describe()
+    score = described.pop("score")
+    name = score.pop("name") + "".join(f", {parameter} = {shown(value)}" for parameter, value in score.items())
+    numbers = [f"{field} = {shown(value)}" for field, value in described.items() if field != "inputs" and value]
+    return ", ".join([name, model.inputs, estimator, *numbers])
+
+
+def shown(value: Any) -> str:
+    """Return a value as people read it."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}" if math.isfinite(value) else "–"
+    if isinstance(value, list | tuple):
+        return ", ".join(shown(entry) for entry in value)
+    return str(value)
+
+
+def write(text: str) -> None:
+    """Write to standard output; a reader that has gone (``| head``) ends the command quietly."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+        raise typer.Exit(READER_GONE) from None
+
+
+@contextmanager
+def working(task: str) -> Iterator[None]:
+    """Show on standard error that, and for how long, a task runs; nothing where nobody watches."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(task, total=None)
+        yield

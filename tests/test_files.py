@@ -1,0 +1,95 @@
+"""Files appear whole or not at all."""
+
+import os
+
+import pytest
+
+from phasekit.errors import InputError
+from phasekit.files import atomic, output_folder
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_appears_whole(tmp_path):
+    target = tmp_path / "deep" / "er" / "table.csv"
+    with atomic(target) as temporary:
+        assert temporary.suffix == ".csv"
+        assert temporary.parent == target.parent
+        temporary.write_text("1,2\n")
+        assert not target.exists()
+    assert target.read_text() == "1,2\n"
+    assert names(target.parent) == ["table.csv"]
+
+
+def test_a_failure_leaves_nothing_new_and_the_old_file(tmp_path):
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("kept")
+    for target in (old, new):
+        with pytest.raises(RuntimeError, match="half-way"), atomic(target) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError("half-way")
+    assert names(tmp_path) == ["old.csv"]
+    assert old.read_text() == "kept"
+
+
+def test_an_interrupt_leaves_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt), atomic(tmp_path / "a.csv") as temporary:
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+    assert names(tmp_path) == []
+
+
+def test_an_existing_file_is_replaced(tmp_path):
+    target = tmp_path / "a.csv"
+    target.write_text("old")
+    with atomic(target) as temporary:
+        temporary.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert names(tmp_path) == ["a.csv"]
+
+
+def test_data_reach_the_disk_before_the_name_does(tmp_path, monkeypatch):
+    calls = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: calls.append("fsync") or fsync(fd))
+    monkeypatch.setattr(os, "replace", lambda a, b: calls.append("replace") or replace(a, b))
+    with atomic(tmp_path / "a.csv") as temporary:
+        temporary.write_text("x")
+    assert calls == ["fsync", "replace"]
+
+
+def test_permissions_follow_the_umask(tmp_path):
+    mask = os.umask(0o027)
+    try:
+        with atomic(tmp_path / "a.csv") as temporary:
+            temporary.write_text("x")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "a.csv").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    for refuse in (lambda: output_folder(tmp_path / "file"), lambda: atomic(tmp_path / "file" / "a.csv").__enter__()):
+        with pytest.raises(InputError, match="output folder.*can't be written to"):
+            refuse()
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is a folder"):
+        atomic(tmp_path).__enter__()
+
+
+def test_a_folder_that_forbids_writing_is_refused(monkeypatch, tmp_path):
+    # Root may write anywhere, so the system's refusal is imitated rather than provoked.
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(InputError, match="Permission denied"):
+        output_folder(tmp_path)
+    monkeypatch.undo()
+    assert names(tmp_path) == []
