@@ -27,6 +27,11 @@ def names() -> list[str]:
     return sorted(_SCORES)
 
 
+def score_types() -> dict[str, type[Score]]:
+    """Return all registered score classes by name, sorted."""
+    return {name: _SCORES[name] for name in names()}
+
+
 def get_score(name: object, **parameters: Any) -> Score:
     """Build a score from its name and parameters, or from the mapping that ``Score.describe`` returns.
 
