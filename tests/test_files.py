@@ -12,6 +12,12 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+def write_half(target, failure):
+    with atomic(target) as temporary:
+        temporary.write_text("half")
+        raise failure
+
+
 def test_a_file_appears_whole(tmp_path):
     target = tmp_path / "deep" / "er" / "table.csv"
     with atomic(target) as temporary:
@@ -27,17 +33,15 @@ def test_a_failure_leaves_nothing_new_and_the_old_file(tmp_path):
     old, new = tmp_path / "old.csv", tmp_path / "new.csv"
     old.write_text("kept")
     for target in (old, new):
-        with pytest.raises(RuntimeError, match="half-way"), atomic(target) as temporary:
-            temporary.write_text("half")
-            raise RuntimeError("half-way")
+        with pytest.raises(RuntimeError, match="half-way"):
+            write_half(target, RuntimeError("half-way"))
     assert names(tmp_path) == ["old.csv"]
     assert old.read_text() == "kept"
 
 
 def test_an_interrupt_leaves_nothing(tmp_path):
-    with pytest.raises(KeyboardInterrupt), atomic(tmp_path / "a.csv") as temporary:
-        temporary.write_text("half")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        write_half(tmp_path / "a.csv", KeyboardInterrupt())
     assert names(tmp_path) == []
 
 
@@ -74,7 +78,7 @@ def test_permissions_follow_the_umask(tmp_path):
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     for refuse in (lambda: output_folder(tmp_path / "file"), lambda: atomic(tmp_path / "file" / "a.csv").__enter__()):
-        with pytest.raises(InputError, match="output folder.*can't be written to"):
+        with pytest.raises(InputError, match=r"output folder.*can't be written to"):
             refuse()
 
 

@@ -47,7 +47,7 @@ def test_sizes_must_be_given(field):
 
 
 def test_an_unknown_score_error_lists_the_known_ones():
-    with pytest.raises(InputError, match="hardmax.*linear.*softmax"):
+    with pytest.raises(InputError, match=r"hardmax.*linear.*softmax"):
         Model(V=8, L=16, score="hardmax")
 
 
