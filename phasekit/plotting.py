@@ -34,6 +34,20 @@ Branch = Literal["global", "metastable", "saddle"]
 _DASHES: dict[Branch, str] = {"global": "-", "metastable": "--", "saddle": ":"}
 #: How transitions are written in pictures; the keys are the names that ``phasekit transitions`` uses.
 SYMBOLS = {"P1": "$P_1$", "P2": "$P_2$", "P_star": "$P^*$", "P_x": r"$P_\times$"}
+#: How quantities are written on axes; the keys are the names that datasets use.
+LABELS = {
+    **{name: f"${name}$" for name in ("P", "V", "L")},
+    "sigma_w": r"$\sigma_w$",
+    "sigma_g": r"$\sigma_g$",
+    "kappa": r"$\kappa$",
+    "c1": "$c_1$",
+    "cG": "$c_G$",
+    "a1": "$a_1$",
+    "aG": "$a_G$",
+    "loss": "loss",
+    "action": "action $S$",
+    "copying_share": "copying share $g^2/q$",
+}
 
 
 @contextmanager

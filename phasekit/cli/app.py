@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from phasekit import __version__
-from phasekit.cli import figures, minima, transitions
+from phasekit.cli import diagram, figures, minima, scaling, transitions
 from phasekit.cli.output import write
 
 app = typer.Typer(
@@ -32,6 +32,8 @@ def phasekit(
 
 app.command()(minima.minima)
 app.command()(transitions.transitions)
+app.command()(diagram.diagram)
+app.command()(scaling.scaling)
 app.command()(figures.figures)
 
 

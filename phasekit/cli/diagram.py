@@ -1,0 +1,98 @@
+"""``phasekit diagram``: a phase diagram over two numbers of the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from phasekit.cli import CHECK_FAILED
+from phasekit.cli.axes import SYNTAX, parse_axis
+from phasekit.cli.options import ModelOptions, takes_model
+from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
+from phasekit.errors import InputError
+from phasekit.files import atomic, output_folder
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+VARIABLES = ("copying_share", "loss", "action", "c1", "cG", "a1", "aG")
+
+
+@takes_model()
+def diagram(
+    options: ModelOptions,
+    x: Annotated[str, typer.Option("--x", metavar="AXIS", help=f"Horizontal axis: {SYNTAX}.")],
+    y: Annotated[str, typer.Option("--y", metavar="AXIS", help="Vertical axis, written alike.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("build/diagram"),
+    show: Annotated[str, typer.Option("--show", help=f"What colour shows: {', '.join(VARIABLES)}.")] = VARIABLES[0],
+    json: JsonOption = False,
+) -> None:
+    """Draw a phase diagram: which minimum of the action wins where, and the transition lines between.
+
+    Writes diagram.nc (everything, labelled), diagram.png and diagram.pdf, diagram.csv (a row per grid point) and, if
+    P is an axis, diagram-lines.csv (the transitions). Exit status 1 if a minimum didn't converge.
+    """
+    (x_name, x_points), (y_name, y_points) = parse_axis(x), parse_axis(y)
+    if x_name == y_name:
+        raise InputError("axes", f"{x_name} and {y_name}", "must be two different numbers of the model")
+    model = options.model(**{x_name: x_points[0], y_name: y_points[0]})
+    grid = model.grid(**{x_name: x_points, y_name: y_points})
+    folder = output_folder(out)
+    from phasekit.action import action_for
+
+    known = [name for name in VARIABLES[:3]] + [*action_for(model, options.estimator).order_parameters]
+    if show not in known:
+        raise InputError("show", show, f"must be one of {', '.join(known)}")
+    from phasekit.diagram import phase_diagram, save_dataset
+
+    with working(f"computing {x_points.size} × {y_points.size} models"):
+        found = phase_diagram(grid, options.estimator)
+        files = [folder / "diagram.nc", *_draw(found, x_name, y_name, show, folder)]
+        save_dataset(found, files[0])
+    unconverged = int((~found["converged"]).sum())
+    phases = found.attrs["phases"].split(", ")
+    shares = {phase: float((found["phase"] == k).mean()) for k, phase in enumerate(phases)}
+    coexisting = float((found["minima"] > 1).mean())
+    if json:
+        described = {name: value for name, value in model.describe().items() if name not in (x_name, y_name)}
+        print_json(
+            {
+                "model": described,
+                "estimator": options.estimator,
+                "axes": {x_name: x_points, y_name: y_points},
+                "phases": shares,
+                "several_minima": coexisting,
+                "unconverged": unconverged,
+                "files": [str(path) for path in files],
+            }
+        )
+    else:
+        rows = [(phase, f"{share:.1%}") for phase, share in shares.items()]
+        rows.append(("more than one minimum", f"{coexisting:.1%}"))
+        rows.append(("not converged", f"{unconverged} points"))
+        title = f"Phase diagram, {x_points.size} × {y_points.size} models ({in_words(model, options.estimator)})"
+        print_table(title, ["", "share of the grid"], rows, [f"wrote {path}" for path in files])
+    if unconverged:
+        raise typer.Exit(CHECK_FAILED)
+
+
+def _draw(found: xr.Dataset, x: str, y: str, show: str, folder: Path) -> list[Path]:
+    from phasekit.pictures import draw_phase_diagram
+    from phasekit.plotting import LABELS, new_figure, save, style
+
+    lines = [name for name in found.data_vars if str(name).startswith("line_")]
+    with style():
+        figure, axes = new_figure()
+        mesh = draw_phase_diagram(axes, found, x, y, show)
+        figure.colorbar(mesh, ax=axes, label=LABELS[show])
+        if lines:
+            axes.legend(loc="best", frameon=True, framealpha=0.8)
+        written = save(figure, found.drop_vars(lines).drop_dims("end", errors="ignore"), folder / "diagram")
+    if lines:
+        path = folder / "diagram-lines.csv"
+        with atomic(path) as temporary:
+            found[lines].to_dataframe().reset_index().to_csv(temporary, index=False, lineterminator="\n")
+        written.append(path)
+    return written

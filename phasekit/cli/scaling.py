@@ -1,0 +1,100 @@
+"""``phasekit scaling``: how a threshold grows with L or V, and which law describes it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from phasekit.cli.axes import SYNTAX, parse_axis
+from phasekit.cli.options import ModelOptions, takes_model
+from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
+from phasekit.errors import InputError
+from phasekit.files import output_folder
+
+
+@takes_model(without=("P",))
+def scaling(
+    options: ModelOptions,
+    axis: Annotated[str, typer.Option("--axis", metavar="AXIS", help=f"What is varied: {SYNTAX}.")],
+    threshold: Annotated[
+        str | None,
+        typer.Option("--threshold", help="P1 or P2 (linear attention), P_star (softmax attention)."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("build/scaling"),
+    json: JsonOption = False,
+) -> None:
+    """Follow a transition's threshold P along one axis: its exponents, and the laws that describe it.
+
+    An exponent is the mean over the last decade of the axis, and its uncertainty the drift from the decade before: the
+    thresholds are computed, not sampled, and a power law may hold only in the limit. Writes NAME.nc, .png, .pdf, .csv.
+    """
+    name, points = parse_axis(axis)
+    if name == "P":
+        raise InputError("axis", name, "is what the thresholds are values of; vary V, L, sigma_w, sigma_g or kappa")
+    model = options.model(**{name: points[0]})
+    quantity = threshold or ("P_star" if model.score.normalised else "P1")
+    folder = output_folder(out)
+    from phasekit.diagram import save_dataset
+    from phasekit.scaling import compare_laws, scaling_law
+
+    stem = f"{quantity}-{name}"
+    with working(f"following {quantity} along {points.size} values of {name}"):
+        law = scaling_law(model, quantity, name, points, options.estimator)
+        missing = int(np.isnan(law[quantity]).sum())
+        if points.size - missing < 2:
+            raise InputError(f"axis {name}", axis.partition("=")[2], f"there is no {quantity} on it to follow")
+        files = [folder / f"{stem}.nc", *_draw(law, folder / stem)]
+        save_dataset(law, files[0])
+        laws = compare_laws(law)
+    measured, note = _exponent(law)
+    if json:
+        described = {field: value for field, value in model.describe().items() if field not in ("P", name)}
+        print_json(
+            {
+                "model": described,
+                "estimator": options.estimator,
+                "threshold": quantity,
+                "axis": name,
+                "values": points,
+                quantity: law[quantity].to_numpy(),
+                "local_exponent": law["local_exponent"].to_numpy(),
+                "exponent": measured,
+                "laws": [asdict(fit) for fit in laws],
+                "files": [str(path) for path in files],
+            }
+        )
+        return
+    notes = [note, *([f"no {quantity} at {missing} of {points.size} values"] if missing else [])]
+    print_table(
+        f"{quantity} against {name}: laws, best first ({in_words(model, options.estimator)})",
+        ["", "prefactor", "exponent", "rms deviation of ln P", "largest"],
+        [[fit.law.replace("_", " "), fit.prefactor, fit.exponent, fit.rms, fit.worst] for fit in laws],
+        [*notes, *(f"wrote {path}" for path in files)],
+    )
+
+
+def _exponent(law: Any) -> tuple[dict[str, float] | None, str]:
+    """Return the exponent for JSON (None if the axis is too short for one) and for people."""
+    from phasekit.scaling import exponent
+
+    try:
+        found = exponent(law)
+    except InputError as error:
+        return None, f"no exponent: {error}"
+    return asdict(found), f"exponent over the last decade: {found} (local: {found.first:.3f} to {found.last:.3f})"
+
+
+def _draw(law: Any, stem: Path) -> list[Path]:
+    from phasekit.pictures import draw_local_exponent, draw_scaling_law
+    from phasekit.plotting import COLUMN, new_figure, save, style
+
+    with style():
+        figure, (upper, lower) = new_figure(2, width=COLUMN, height=3.8, sharex=True)
+        draw_scaling_law(upper, law)
+        draw_local_exponent(lower, law)
+        upper.legend()
+        return save(figure, law, stem)
