@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 PRESET ?= quick
 INSTALLED := $(VENV)/.installed
 EXTRAS := dev,bench
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 
 # Many small arrays: one thread per process is fastest, and test workers must not fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 # A figure is drawn again when its script, the package or the pins change.
 FIGURES := $(filter-out __init__,$(basename $(notdir $(wildcard figures/[!_]*.py))))
-SOURCES := $(shell find phasekit derivations sims -name '*.py' -o -name '*.toml') figures/__init__.py figures/style.mplstyle
+SOURCES := $(shell find $(wildcard phasekit derivations sims) -name '*.py' -o -name '*.toml') figures/__init__.py figures/style.mplstyle
 DRAWN := $(FIGURES:%=build/figures/.%.$(PRESET))
 
 .PHONY: help install test lint reproduce gpu-check bench pins clean
@@ -34,9 +35,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	    || { echo "error: $(PYTHON) is older than 3.11; name another: make PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned packages into $(VENV) (minutes, once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	    --no-build-isolation --editable '.[$(EXTRAS)]'
+	@$(PIP_INSTALL) setuptools
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[$(EXTRAS)]'
 	@touch $@
 
 test: $(INSTALLED) lint

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import importlib
+import importlib.util
 import sys
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from types import ModuleType
+from typing import Annotated
 
 import typer
 
@@ -67,12 +68,18 @@ def discover(scripts: Path) -> dict[str, Path]:
     return found
 
 
-def load(script: Path) -> Any:
-    """Import a script as a module of its folder's package, so that scripts can share helpers."""
-    package = script.resolve().parent
-    if str(package.parent) not in sys.path:
-        sys.path.insert(0, str(package.parent))
-    return importlib.import_module(f"{package.name}.{script.stem}")
+def load(script: Path) -> ModuleType:
+    """Import a script from its file; its folder is a package, so scripts can share helpers (``figures._helper``)."""
+    script = script.resolve()
+    if str(script.parents[1]) not in sys.path:
+        sys.path.insert(0, str(script.parents[1]))
+    name = f"{script.parent.name}.{script.stem}"
+    spec = importlib.util.spec_from_file_location(name, script)
+    if spec is None or spec.loader is None:
+        raise InputError("script", str(script), "isn't a Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _draw(name: str, script: Path, out: Path, preset: str) -> bool:
@@ -89,7 +96,7 @@ def _draw(name: str, script: Path, out: Path, preset: str) -> bool:
     return True
 
 
-def _headline(module: Any) -> str:
+def _headline(module: ModuleType) -> str:
     return (module.__doc__ or "").strip().partition("\n")[0]
 
 

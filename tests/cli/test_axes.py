@@ -1,0 +1,70 @@
+"""How axes are written on the command line."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phasekit.cli.axes import parse_axis
+from phasekit.errors import InputError
+
+
+def test_geometric_steps_by_default():
+    name, points = parse_axis("P=10:1e5:5")
+    assert name == "P"
+    np.testing.assert_allclose(points, [1e1, 1e2, 1e3, 1e4, 1e5], rtol=1e-14)
+
+
+def test_even_steps_on_request_and_a_list():
+    np.testing.assert_allclose(parse_axis("sigma-w=0.5:2:4:lin")[1], [0.5, 1, 1.5, 2])
+    assert parse_axis("sigma-w=0.5:2:4:lin")[0] == "sigma_w"
+    assert parse_axis("kappa=3,1,2")[1].tolist() == [3, 1, 2]
+    assert parse_axis("P=7:7:1")[1].tolist() == [7]
+
+
+@given(
+    first=st.integers(2, 50),
+    factor=st.floats(1.5, 100),
+    count=st.integers(2, 200),
+    spacing=st.sampled_from(["log", "lin"]),
+)
+def test_sizes_become_distinct_integers_in_the_range(first, factor, count, spacing):
+    last = int(first * factor) + 1
+    _, points = parse_axis(f"L={first}:{last}:{count}:{spacing}")
+    assert (points == np.rint(points)).all()
+    assert (np.diff(points) > 0).all()
+    assert points[0] == first
+    assert points[-1] == last
+    assert points.size <= count
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("P", "must be written NAME="),
+        ("", "must be written NAME="),
+        ("Q=1:2:3", "must be one of P, V, L"),
+        ("P=1:2", "must be written NAME="),
+        ("P=1:2:3:lin:4", "must be written NAME="),
+        ("P=1:2:0", "from 1 to"),
+        ("P=1:2:-5", "from 1 to"),
+        ("P=1:2:2.5", "from 1 to"),
+        ("P=1:2:", "from 1 to"),
+        ("P=1:2:1000000000", "from 1 to"),
+        ("P=1:2:3:cubic", "must be log or lin"),
+        ("P=2:1:3", "below the last"),
+        ("P=2:2:3", "below the last"),
+        ("P=0:1:3", "above 0"),
+        ("P=-1:1:3", "above 0"),
+        ("P=nan:1:3", "finite"),
+        ("P=1:inf:3", "finite"),
+        ("P=a:1:3", "not a number"),
+        ("P=", "not a number"),
+        ("P=1,,2", "not a number"),
+        ("P=1,nan", "finite"),
+    ],
+)
+def test_a_wrong_axis_is_refused_in_one_line(text, line):
+    with pytest.raises(InputError, match=line) as refused:
+        parse_axis(text)
+    assert "\n" not in str(refused.value)
