@@ -9,7 +9,8 @@ import benchmarks
 
 def run(names: list[str]) -> int:
     """Run benchmarks by name; return 2 for an unknown name."""
-    known = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.name.startswith("_"))
+    found = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
+    known = sorted(name for name in found if not name.startswith("_"))
     unknown = [name for name in names if name not in known]
     if unknown:
         print(f"error: benchmark = {unknown[0]!r}: must be one of {', '.join(known)}", file=sys.stderr)
