@@ -1,0 +1,30 @@
+"""Attention heads trained on the copy task: the energy U, ensembles under Adam, and what they ended up as."""
+
+from phasekit.networks.adam import Adam, AdamEnsemble
+from phasekit.networks.build import build_energy
+from phasekit.networks.energy import Averages, Energy
+from phasekit.networks.ensemble import Ensemble
+from phasekit.networks.order_parameters import order_parameters
+from phasekit.networks.selection import Selection, select_lowest
+from phasekit.networks.starts import draw_start, draw_starts
+from phasekit.networks.streams import stream
+from phasekit.networks.task import Dataset, draw_dataset
+from phasekit.networks.train import train
+
+__all__ = [
+    "Adam",
+    "AdamEnsemble",
+    "Averages",
+    "Dataset",
+    "Energy",
+    "Ensemble",
+    "Selection",
+    "build_energy",
+    "draw_dataset",
+    "draw_start",
+    "draw_starts",
+    "order_parameters",
+    "select_lowest",
+    "stream",
+    "train",
+]

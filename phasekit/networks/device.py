@@ -1,0 +1,56 @@
+"""Where networks run, and in which precision."""
+
+from __future__ import annotations
+
+import torch
+
+from phasekit.errors import InputError
+
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def resolve_device(name: str = "auto") -> torch.device:
+    """Return the device of that name; "auto" is the GPU (CUDA) where there is one, else the CPU.
+
+    Raises
+    ------
+    InputError
+        If the name is none of "auto", "cpu", "cuda", "cuda:N", or this machine lacks the device.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise InputError("device", name, "must be auto, cpu, cuda or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError("device", name, f"this machine has {torch.cuda.device_count()} CUDA devices")
+    return device
+
+
+def resolve_dtype(name: str) -> torch.dtype:
+    """Return the torch dtype called "float32" or "float64".
+
+    Raises
+    ------
+    InputError
+        For any other name.
+    """
+    if name not in _DTYPES:
+        raise InputError("dtype", name, "must be float32 or float64")
+    return _DTYPES[name]
+
+
+def describe_device(device: torch.device) -> str:
+    """Return the device's name for records: "cpu", or "cuda:0 (NVIDIA ...)"."""
+    if device.type != "cuda":
+        return device.type
+    return f"cuda:{device.index or 0} ({torch.cuda.get_device_name(device)})"
+
+
+def wait_for(device: torch.device) -> None:
+    """Return when all work queued on the device is done (before reading a clock)."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

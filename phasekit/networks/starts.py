@@ -1,0 +1,120 @@
+"""Where training starts: on the uniform branch, on the copy branch, or anywhere the prior allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from phasekit.errors import InputError
+from phasekit.model import Model
+from phasekit.networks.streams import stream
+
+# Perturbation of the ordered starts, in units of the prior's standard deviations: breaks symmetries, leaves the branch.
+_NOISE = 0.02
+_LARGEST_LOGIT = 1e4
+
+Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
+    """Return W (V, V) and G (n, n) where a member starts.
+
+    * ``"uniform"``: uniform attention (``A = 11ᵀ/L``, also for linear attention), the pooling branch.
+    * ``"copy"``: attention with about half its weight one position back, the copy branch.
+    * ``"random"``: W and G drawn from their priors.
+
+    The first two carry noise of 2 % of the prior, and the readout that is best for their attention if data were
+    infinite: ``W = w₁Π + w(1 - Π)`` of docs/theory.md, section 2. The draw belongs to (seed, start, member) alone.
+
+    Raises
+    ------
+    InputError
+        For an unknown start, or a seed or member that is no whole number of at least 0.
+    """
+    if start not in STARTS:
+        raise InputError("start", start, f"must be one of {', '.join(STARTS)}")
+    V, n = model.V, model.L + (0 if model.inputs == "positional" else model.V)
+    random = stream(f"start {start}", seed, member)
+    W, G = model.sigma_w * random.standard_normal((V, V)), model.sigma_g * random.standard_normal((n, n))
+    pattern = STARTS[start]
+    if pattern is None:
+        return W, G
+    logits = pattern(model)
+    return _NOISE * W + best_readout(model, logits), _NOISE * G + _queries_and_keys(model, logits)
+
+
+def draw_starts(
+    models: Sequence[Model], starts: Sequence[tuple[str, int]], seed: int, dtype: torch.dtype, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return W (D, M, V, V) and G (D, M, n, n) for models times members, each member a pair (start, member)."""
+    draws = [[draw_start(model, start, seed, member) for start, member in starts] for model in models]
+    W, G = (np.stack([np.stack([draw[k] for draw in row]) for row in draws]) for k in (0, 1))
+    return torch.from_numpy(W).to(device, dtype), torch.from_numpy(G).to(device, dtype)
+
+
+@lru_cache
+def uniform_logits(model: Model) -> NDArray[np.float64]:
+    """Return equal logits whose attention rows sum to 1."""
+    if model.score.normalised:
+        return np.zeros((model.L, model.L))
+    return np.full((model.L, model.L), _height(model, np.ones((model.L, model.L)), lambda A: A.sum(1).mean(), 1.0))
+
+
+@lru_cache
+def copy_logits(model: Model) -> NDArray[np.float64]:
+    """Return logits raised one position back, so far that half of the weight stands there."""
+    shift = np.roll(np.eye(model.L), 1, axis=1).T
+    return _height(model, shift, lambda A: (A * shift).sum(1).mean(), 0.5) * shift
+
+
+def best_readout(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return W = w₁Π + w(1 - Π), the minimum over W at fixed attention and infinite data (docs/theory.md, section 2)."""
+    V, L = model.V, model.L
+    t = (model.P or 0.0) * model.sigma_w**2 / (model.kappa * V)
+    A = _attention(model, logits)
+    sums = A.sum(1)
+    s, s2, g, q = sums.mean(), (sums**2).mean(), np.roll(A, -1, axis=0).diagonal().mean(), (A**2).sum() / L
+    w1, w = t * s / (1 + t * s2), t * g / (1 + t * q)
+    mean = np.full((V, V), 1 / V)
+    return w1 * mean + w * (np.eye(V) - mean)
+
+
+STARTS: dict[str, Callable[[Model], NDArray[np.float64]] | None] = {
+    "uniform": uniform_logits,
+    "copy": copy_logits,
+    "random": None,
+}
+
+
+def _attention(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(model.score.rows(torch.from_numpy(logits)))
+
+
+def _height(
+    model: Model, pattern: NDArray[np.float64], measure: Callable[[NDArray[np.float64]], float], target: float
+) -> float:
+    """Return the height at which attention to ``height * pattern`` measures ``target`` (or the largest one allowed)."""
+
+    def excess(height: float) -> float:
+        return float(measure(_attention(model, height * pattern))) - target
+
+    if excess(_LARGEST_LOGIT) <= 0:
+        return _LARGEST_LOGIT
+    return float(brentq(excess, 0.0, _LARGEST_LOGIT, xtol=1e-6))
+
+
+def _queries_and_keys(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return G whose logits are these whatever the tokens: a constant is shared by all four blocks."""
+    if model.inputs == "positional":
+        return logits
+    V, L = model.V, model.L
+    G = np.zeros((V + L, V + L))
+    constant = logits.min()
+    G += constant / 4
+    G[V:, V:] += logits - constant
+    return G

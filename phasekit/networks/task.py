@@ -1,0 +1,64 @@
+"""The copy task's data: token sequences, i.i.d. uniform (docs/theory.md, section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasekit.errors import InputError
+from phasekit.model import Model
+from phasekit.networks.streams import stream
+
+Tokens = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """The training sequences of one model.
+
+    Attributes
+    ----------
+    model : Model
+        With P the number of sequences.
+    tokens : integer array, shape (P, L)
+        Values 0 … V - 1. The target of position i is token i - 1, cyclically.
+    seed : int
+        What the sequences were drawn from.
+    """
+
+    model: Model
+    tokens: Tokens
+    seed: int
+
+
+def draw_dataset(model: Model, seed: int) -> Dataset:
+    """Draw P sequences of L tokens, i.i.d. uniform over the vocabulary.
+
+    The draw is keyed by (seed, V, L, P): models that differ only in score, inputs, priors or temperature see the same
+    sequences, models with another P see independent ones.
+
+    Raises
+    ------
+    InputError
+        If P was left out or is no whole number, or the seed is no whole number of at least 0.
+    """
+    P = number_of_sequences(model)
+    smallest = np.min_scalar_type(model.V - 1)
+    tokens = stream("data", seed, model.V, model.L, P).integers(model.V, size=(P, model.L), dtype=smallest)
+    return Dataset(model, tokens, seed)
+
+
+def number_of_sequences(model: Model) -> int:
+    """Return P as an integer.
+
+    Raises
+    ------
+    InputError
+        If P was left out or is no whole number.
+    """
+    if model.P is None or model.P != round(model.P):
+        raise InputError("P", model.P, "networks need a whole number of training sequences")
+    return round(model.P)
