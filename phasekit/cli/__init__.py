@@ -41,6 +41,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _complain(error.format_message(), WRONG_USAGE)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except SystemExit:  # how typer and rich end, printing help, when the reader of the pipe has gone
+        discard_output()
+        return READER_GONE
     except MemoryError:
         return _complain("not enough memory for a task of this size", WRONG_USAGE)
     return int(status or DONE)

@@ -88,7 +88,7 @@ def _draw(name: str, script: Path, out: Path, preset: str) -> bool:
         with working(f"drawing {name}"):
             draw: Callable[[Path, str], list[Path]] = load(script).main
             files = draw(out, preset)
-    except Exception:  # one broken script must not keep the others from being drawn
+    except (Exception, SystemExit):  # one broken script must not keep the others from being drawn
         traceback.print_exc()
         return False
     written = ", ".join(str(path) for path in files)

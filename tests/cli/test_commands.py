@@ -1,0 +1,214 @@
+"""The commands that compute: what they print, the files they write, and what they refuse."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+MODEL = ["-V", 8, "-L", 64]
+
+
+def document(outcome):
+    """Return the one JSON document that a command printed; NaN and Infinity aren't JSON."""
+    assert outcome.err == ""
+
+    def no_constant(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    return json.loads(outcome.out, parse_constant=no_constant)
+
+
+def test_minima_as_json(phasekit):
+    outcome = phasekit("minima", *MODEL, "-P", 823, "--json")
+    assert outcome.status == 0
+    found = document(outcome)
+    assert found["model"]["V"] == 8
+    assert found["model"]["score"] == {"name": "softmax"}
+    assert found["global"] == 0
+    low, high = found["branches"]
+    assert {"action", "order_parameters", "loss", "converged"} <= low.keys()
+    assert set(low["order_parameters"]) == {"a1", "aG"}
+    assert low["action"] == pytest.approx(high["action"], rel=1e-4)  # P* = 823.01 (docs/theory.md, section 9)
+
+
+def test_minima_for_people(phasekit):
+    outcome = phasekit("minima", *MODEL, "-P", 400, "--score", "linear", "--inputs", "token+position")
+    assert outcome.status == 0
+    assert "V = 8, L = 64, P = 400" in outcome.out
+    for heading in ("action", "c1", "cG", "loss", "converged"):
+        assert heading in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("score", "order", "keys"),
+    [("linear", "second", {"P1", "P2"}), ("softmax", "first", {"P_star", "spinodals", "jump"})],
+)
+def test_transitions(phasekit, score, order, keys):
+    found = document(phasekit("transitions", *MODEL, "--score", score, "--json"))
+    assert found["order"] == order
+    assert keys <= found.keys()
+    shown = phasekit("transitions", *MODEL, "--score", score)
+    assert shown.status == 0
+    assert f"{found['P1' if score == 'linear' else 'P_star']:.6g}" in shown.out
+
+
+def test_a_smooth_transition(phasekit):
+    found = document(phasekit("transitions", "-V", 8, "-L", 8, "--json"))
+    assert found["order"] == "crossover"
+    assert found["P_x"] > 0
+
+
+def test_diagram_writes_data_pictures_and_tables(phasekit, tmp_path):
+    axes = ["--x", "L=16:64:3", "--y", "P=100:1000:4"]
+    outcome = phasekit("diagram", "-V", 8, *axes, "-o", tmp_path, "--json")
+    assert outcome.status == 0
+    found = document(outcome)
+    names = ["diagram-lines.csv", "diagram.csv", "diagram.nc", "diagram.pdf", "diagram.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert sorted(found["files"]) == sorted(str(tmp_path / name) for name in names)
+    assert found["axes"]["L"] == [16, 32, 64]
+    assert sum(found["phases"].values()) == pytest.approx(1)
+    with xr.open_dataset(tmp_path / "diagram.nc", engine="h5netcdf") as data:
+        assert data["aG"].shape == (3, 4)
+        assert bool(data["converged"].all())
+        rows = np.genfromtxt(tmp_path / "diagram.csv", delimiter=",", names=True)
+        assert rows.size == 12
+        np.testing.assert_array_equal(rows["aG"], data["aG"].to_numpy().ravel())
+    shown = phasekit("diagram", "-V", 8, *axes, "-o", tmp_path, "--score", "linear", "--show", "cG")
+    assert shown.status == 0
+    assert f"wrote {tmp_path / 'diagram.png'}" in shown.out
+
+
+def test_a_diagram_without_P_as_an_axis(phasekit, tmp_path):
+    axes = ["--x", "L=16:64:3", "--y", "V=8,16"]
+    assert phasekit("diagram", "-P", 500, *axes, "-o", tmp_path).status == 0
+    assert not (tmp_path / "diagram-lines.csv").exists()
+
+
+def test_scaling_writes_data_and_finds_the_exponent(phasekit, tmp_path):
+    outcome = phasekit("scaling", "-V", 8, "--score", "linear", "--axis", "L=64:65536:13", "-o", tmp_path, "--json")
+    assert outcome.status == 0
+    found = document(outcome)
+    assert found["threshold"] == "P1"
+    assert len(found["values"]) == len(found["P1"]) == 13
+    assert found["exponent"]["value"] == pytest.approx(1.0, abs=0.02)  # P1 → κVL for positional inputs, L ≫ V
+    assert {law["law"] for law in found["laws"]} >= {"power law"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"P1-L.{end}" for end in ("csv", "nc", "pdf", "png")]
+
+
+def test_scaling_over_a_short_axis_says_why_it_gives_no_exponent(phasekit, tmp_path):
+    arguments = ["scaling", "-V", 8, "--axis", "L=32:128:6", "-o", tmp_path]
+    assert document(phasekit(*arguments, "--json"))["exponent"] is None
+    assert "two decades" in phasekit(*arguments).out
+
+
+COMPUTING = {
+    "minima": [],
+    "diagram": ["--x", "sigma_w=1,2", "--y", "kappa=1,2"],
+}
+
+
+@pytest.mark.parametrize("command", COMPUTING)
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        (["-V", "1"], "V = '1'"),
+        (["-L", "1"], "L = '1'"),
+        (["-L", "3.5"], "L = '3.5'"),
+        (["-V", "eight"], "V = 'eight'"),
+        (["-P", "0"], "P = '0'"),
+        (["-P", "-1"], "P = '-1'"),
+        (["-P", "nan"], "P = 'nan'"),
+        (["-P", "inf"], "P = 'inf'"),
+        (["--sigma-g", "-1"], "sigma_g = '-1'"),
+        (["--score", "hardmax"], "linear, softmax"),
+        (["--score", "linear", "--n", "2"], "score linear: n"),
+        (["--inputs", "tokens"], "positional, token+position"),
+        (["--estimator", "mle"], "map, posterior"),
+        (["--estimator", "posterior"], "posterior"),
+        (["--heads", "2"], "--heads"),
+        (["extra"], "extra"),
+        (["-V"], "-V"),
+    ],
+)
+def test_a_wrong_model_is_refused(refused, tmp_path, command, wrong, named):
+    out = [] if command == "minima" else ["-o", tmp_path / "out"]
+    assert named in refused(command, "-V", 8, "-L", 64, "-P", 100, *COMPUTING[command], *out, *wrong)
+    assert not list(tmp_path.rglob("*.*"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["minima", "-V", 8, "-L", 64],
+        ["minima", "-L", 64, "-P", 3],
+        ["transitions", "-V", 8],
+        ["transitions", "-V", 8, "-L", 64, "-P", 3],
+        ["scaling", "-V", 8],
+        ["scaling", "-V", 8, "--axis", "P=1:1000:20"],
+        ["scaling", "-V", 8, "-L", 8, "--axis", "L=16:1000:20"],
+        ["scaling", "-V", 8, "--axis", "L=16:1000:0"],
+        ["scaling", "-V", 8, "--axis", "L=16:1000:3"],
+        ["scaling", "-V", 8, "--axis", "L=2:9:8"],
+        ["scaling", "-V", 8, "--axis", "L=16:1000:20", "--threshold", "P3"],
+        ["scaling", "-V", 8, "--axis", "L=16:1000:20", "--threshold", "P1"],
+        ["diagram", "-V", 8, "--x", "L=16:64:3"],
+        ["diagram", "-V", 8, "--x", "L=16:64:3", "--y", "L=1:2:3"],
+        ["diagram", "-V", 8, "--x", "L=16:64:3", "--y", "P=100:1000:0"],
+        ["diagram", "-V", 8, "--x", "L=16:64:3", "--y", "P=-1,1"],
+        ["diagram", "--x", "L=16:64:3", "--y", "P=100:1000:3"],
+        ["diagram", "-V", 8, "--x", "L=16:64:3", "--y", "P=100:1000:3", "--show", "c1"],
+    ],
+)
+def test_a_wrong_task_is_refused_and_leaves_nothing(refused, tmp_path, wrong):
+    out = ["-o", tmp_path / "out"] if wrong[0] in ("scaling", "diagram") else []
+    refused(*wrong, *out)
+    assert not list(tmp_path.rglob("*.*"))
+
+
+@pytest.mark.parametrize("wrong", [["nonsense"], ["--nonsense"], ["derive", "nonsense"]])
+def test_wrong_usage_is_refused(refused, wrong):
+    assert "nonsense" in refused(*wrong)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        ["diagram", "-V", 8, "--x", "L=16:64:3", "--y", "P=100:1000:3"],
+        ["scaling", "-V", 8, "--axis", "L=16:1000:20"],
+        ["figures"],
+    ],
+)
+def test_an_unwritable_output_is_refused(refused, tmp_path, task):
+    (tmp_path / "taken").write_text("a file")
+    assert "can't be written to" in refused(*task, "--out", tmp_path / "taken" / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_an_unconverged_minimum_is_shown_and_fails(phasekit, monkeypatch):
+    monkeypatch.setattr("phasekit.minima.TOLERANCE", 0.0)
+    outcome = phasekit("minima", *MODEL, "-P", 700, "--json")
+    assert outcome.status == 1
+    assert not all(branch["converged"] for branch in document(outcome)["branches"])
+
+
+@pytest.mark.parametrize("command", ["minima", "transitions", "diagram", "scaling", "figures", "derive"])
+def test_help_explains_the_physics(phasekit, command):
+    outcome = phasekit(command, "--help")
+    assert outcome.status == 0
+    assert outcome.err == ""
+    assert any(word in outcome.out for word in ("action", "transition", "theory"))
+
+
+def test_no_command_prints_the_help(phasekit):
+    outcome = phasekit()
+    assert outcome.status == 0
+    for command in ("minima", "transitions", "diagram", "scaling", "figures", "derive"):
+        assert command in outcome.out
+
+
+def test_version(phasekit):
+    from phasekit import __version__
+
+    assert phasekit("--version").out == f"phasekit {__version__}\n"
