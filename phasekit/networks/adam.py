@@ -116,7 +116,6 @@ class AdamEnsemble:
                 maximize=False,
             )
             self.steps_done += 1
-            if progress is not None and (
-                self.steps_done % _REPORT_EVERY == 0 or self.steps_done == self.settings.steps
-            ):
+            finished = self.steps_done == self.settings.steps
+            if progress is not None and (finished or self.steps_done % _REPORT_EVERY == 0):
                 progress(self.steps_done, self.settings.steps)

@@ -45,7 +45,7 @@ class TokenEnergy(Energy):
         to_tokens = table[..., :V].reshape(V * L, M * V)
         to_positions = table[..., V:].reshape(V * L, M * L)
         B = max(1, _CHUNK_WEIGHTS[self.device.type] // (M * L * L))
-        for X, rows in zip(self._one_hot[d].split(B), self._table_rows[d].split(B), strict=True):
+        for X, rows in zip(torch.split(self._one_hot[d], B), torch.split(self._table_rows[d], B), strict=True):
             content = to_tokens.index_select(0, rows.flatten()).view(len(X), L * M, V)
             position = to_positions.index_select(0, rows.flatten()).view(len(X), L * M, L)
             logits = torch.baddbmm(position, content, X.mT).view(len(X), L, M, L)

@@ -63,7 +63,7 @@ def select_lowest(ensemble: Ensemble, tolerance: float = 1e-4) -> Selection:
     data = ensemble.data
     lowest = data.U.where(data.converged).min("member")
     fate = np.select(
-        [data.failed.values, ~data.converged.values, (data.U > lowest * (1 + tolerance)).values],
+        [data.failed.values, ~data.converged.values, (data.U - lowest > tolerance * abs(lowest)).values],
         ["failed", "not converged", "higher energy"],
         "kept",
     )

@@ -73,7 +73,7 @@ def copy_logits(model: Model) -> NDArray[np.float64]:
 
 
 def best_readout(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return W = w₁Π + w(1 - Π), the minimum over W at fixed attention and infinite data (docs/theory.md, section 2)."""
+    """Return W = w₁Π + w(1 - Π), best for this attention on infinite data (docs/theory.md, section 2)."""
     V, L = model.V, model.L
     t = (model.P or 0.0) * model.sigma_w**2 / (model.kappa * V)
     A = _attention(model, logits)
@@ -81,7 +81,7 @@ def best_readout(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float6
     s, s2, g, q = sums.mean(), (sums**2).mean(), np.roll(A, -1, axis=0).diagonal().mean(), (A**2).sum() / L
     w1, w = t * s / (1 + t * s2), t * g / (1 + t * q)
     mean = np.full((V, V), 1 / V)
-    return w1 * mean + w * (np.eye(V) - mean)
+    return np.asarray(w1 * mean + w * (np.eye(V) - mean))
 
 
 STARTS: dict[str, Callable[[Model], NDArray[np.float64]] | None] = {

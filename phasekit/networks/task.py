@@ -59,6 +59,6 @@ def number_of_sequences(model: Model) -> int:
     InputError
         If P was left out or is no whole number.
     """
-    if model.P is None or model.P != round(model.P):
+    if model.P is None or not model.P.is_integer():
         raise InputError("P", model.P, "networks need a whole number of training sequences")
     return round(model.P)
