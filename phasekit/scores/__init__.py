@@ -1,11 +1,37 @@
 """Score functions: one file each, one registry. Everything else takes a score from here."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from phasekit.scores.base import Score
+from phasekit.scores.elementwise import ElementwiseSoftmax
 from phasekit.scores.linear import Linear
 from phasekit.scores.registry import get_score, names, register
 from phasekit.scores.softmax import Softmax
+from phasekit.scores.ssa import SSA
 
-register(Linear)
-register(Softmax)
+if TYPE_CHECKING:
+    from phasekit.scores.parameters import ScoreParameters, parameter_groups
 
-__all__ = ["Linear", "Score", "Softmax", "get_score", "names", "register"]
+for _score in (Linear, Softmax, SSA):
+    register(_score)
+
+__all__ = [
+    "SSA",
+    "ElementwiseSoftmax",
+    "Linear",
+    "Score",
+    "ScoreParameters",
+    "Softmax",
+    "get_score",
+    "names",
+    "parameter_groups",
+    "register",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch on first use only."""
+    if name in ("ScoreParameters", "parameter_groups"):
+        return getattr(importlib.import_module("phasekit.scores.parameters"), name)
+    raise AttributeError(f"module 'phasekit.scores' has no attribute {name!r}")

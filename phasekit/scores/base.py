@@ -1,8 +1,35 @@
-"""What a score function is: one object with its name, its parameters, its torch row map and its symbolic row map."""
+"""What a score function is: one object that theory, networks, theorems and transformers share.
+
+The contract
+------------
+A score is a frozen description (pydantic): its fields are the parameters' values, or their starting values where they
+are learned. It offers, with shapes ``(..., heads, queries, keys)`` (leading axes are free, ``heads`` may be absent):
+
+==========================  ===========================================================================================
+``rows``                    attention weights from logits, with a mask and learned parameters
+``attention_weights``       the same from queries and keys; the only way in for scores that are no function of logits
+``pull_back``               hand-written gradient with respect to the logits
+``make_parameters``         a ``torch.nn.Module`` holding the learned parameters, one number per head
+``symbolic_rows``           one row as SymPy expressions
+``symbolic_two_level``      a row with one raised entry and m - 1 equal ones (docs/theory.md, section 6)
+==========================  ===========================================================================================
+
+*Masks* are boolean (True: may attend) or additive (floating point). ``-inf``, or the most negative number of the mask's
+dtype, excludes a key; what other numbers mean is the score's to say, or to refuse. A row that may attend nowhere has
+weights, and gradients, of exactly 0.
+
+*Learned parameters* travel as a mapping from name to a tensor that broadcasts over ``(heads, 1, 1)``: what calling the
+module from ``make_parameters`` returns. Without it the numbers in the fields are used.
+
+*Precision*: float64 and float32 compute in their own precision, bfloat16 and float16 in float32; weights have the
+logits' dtype.
+
+Torch and SymPy are imported inside the methods only, so that importing a score costs nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -13,12 +40,13 @@ if TYPE_CHECKING:
     import sympy
     from torch import Tensor
 
+    from phasekit.scores.parameters import ScoreParameters
+
 
 class Score(BaseModel):
     """A map from a row of logits to a row of attention weights.
 
     A subclass declares its parameters as fields (``n: float = 1.5``), sets ``name``, and implements the maps.
-    Torch and SymPy are imported inside the methods only, so that importing a score costs nothing.
 
     Attributes
     ----------
@@ -26,12 +54,18 @@ class Score(BaseModel):
         The name by which the registry, the command line and files know it.
     normalised : bool
         Whether rows sum to one. Order parameters are called a1, aG if so, c1, cG if not.
+    uses_logits : bool
+        Whether the weights are a function of the logits. If not, only ``attention_weights`` gives them.
+    learnable : mapping of str to float
+        Fields that a head may learn, and the bound each stays above: value = bound + softplus(raw parameter).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: ClassVar[str]
     normalised: ClassVar[bool] = True
+    uses_logits: ClassVar[bool] = True
+    learnable: ClassVar[Mapping[str, float]] = {}
 
     def __init__(self, **data: Any) -> None:
         try:
@@ -44,20 +78,164 @@ class Score(BaseModel):
             allowed = f"unknown parameter; known: {known}" if unknown else first["msg"]
             raise InputError(f"score {self.name}: {field}", first["input"], allowed) from None
 
-    def rows(self, logits: Tensor) -> Tensor:
-        """Return attention weights ``(..., queries, keys)`` from logits of the same shape."""
-        raise NotImplementedError
+    def rows(
+        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
+        """Return attention weights from logits.
 
-    def pull_back(self, logits: Tensor, weights: Tensor, upstream: Tensor) -> Tensor:
-        """Return the gradient with respect to the logits, given ``weights = rows(logits)`` and dU/dweights.
+        Parameters
+        ----------
+        logits : Tensor, shape (..., queries, keys)
+            Scaled already: a score needn't be homogeneous.
+        mask : Tensor, optional
+            Boolean (True: may attend) or additive, broadcasting to ``logits``.
+        parameters : mapping of str to Tensor, optional
+            Values of the learnable parameters, each broadcasting as (heads, 1, 1).
 
-        All three have shape ``(..., queries, keys)``. Networks with hand-written gradients use it.
+        Returns
+        -------
+        Tensor of the logits' shape and dtype
+
+        Raises
+        ------
+        InputError
+            For a mask or parameters that make no sense for this score.
         """
         raise NotImplementedError
 
-    def symbolic_rows(self, logits: Sequence[sympy.Expr]) -> list[sympy.Expr]:
-        """Return the attention weights of one row as SymPy expressions of its logits."""
+    def attention_weights(
+        self,
+        query: Tensor,
+        key: Tensor,
+        *,
+        scale: float | None = None,
+        mask: Tensor | None = None,
+        parameters: Mapping[str, Tensor] | None = None,
+        offset: int = 0,
+    ) -> Tensor:
+        """Return attention weights from queries ``(..., queries, dim)`` and keys ``(..., keys, dim)``.
+
+        Parameters
+        ----------
+        scale : float, optional
+            Factor on q·k, 1/√dim by default.
+        mask, parameters
+            As in :meth:`rows`.
+        offset : int
+            Position of the first query, counted from the first key (generation with a cache). Only scores with
+            explicit positions look at it.
+
+        Raises
+        ------
+        InputError
+            For a mask or parameters that make no sense for this score.
+        """
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        return self.rows((query * scale) @ key.transpose(-1, -2), mask, parameters)
+
+    def pull_back(
+        self,
+        logits: Tensor,
+        weights: Tensor,
+        upstream: Tensor,
+        mask: Tensor | None = None,
+        parameters: Mapping[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Return dU/dlogits from dU/dweights, written by hand: networks with their own gradients use it.
+
+        Parameters
+        ----------
+        logits, weights, upstream : Tensor, shape (..., queries, keys)
+            ``weights = rows(logits, mask, parameters)`` and ``upstream = dU/dweights``.
+        mask, parameters
+            As given to :meth:`rows`.
+        """
         raise NotImplementedError
+
+    def make_parameters(self, heads: int) -> ScoreParameters:
+        """Return a module with this score's learned parameters for each head, at the values of the fields.
+
+        Calling the module gives the mapping that :meth:`rows` takes. Its raw parameters are unconstrained, stay in
+        float32 whatever happens to the model around them, and are left out of weight decay by
+        :func:`phasekit.scores.parameter_groups`.
+
+        Raises
+        ------
+        InputError
+            If a field sits on the bound that its learned value must stay above, or ``heads`` is no positive integer.
+        """
+        from phasekit.scores.parameters import BoundedParameters
+
+        return BoundedParameters(self, heads)
+
+    def values(self, parameters: Mapping[str, Tensor] | None, logits: Tensor) -> dict[str, Tensor]:
+        """Return the learnable parameters as tensors in the precision in which ``logits`` are computed with.
+
+        Raises
+        ------
+        InputError
+            If a name is missing or unknown, or a shape doesn't say "one number per head".
+        """
+        from phasekit.scores.precision import compute_dtype
+
+        given: Mapping[str, Any] = (
+            {name: getattr(self, name) for name in self.learnable} if parameters is None else parameters
+        )
+        if given.keys() != self.learnable.keys():
+            known = ", ".join(self.learnable) or "none"
+            raise InputError(f"score {self.name}: parameters", sorted(given), f"must be exactly: {known}")
+        values = {}
+        for name in self.learnable:
+            value = given[name]
+            if isinstance(value, float | int):
+                value = logits.new_tensor(value, dtype=compute_dtype(logits))
+            if value.dim() and tuple(value.shape[-2:]) != (1, 1):
+                shape = tuple(value.shape)
+                raise InputError(f"score {self.name}: {name}", shape, "its shape must be () or (..., heads, 1, 1)")
+            values[name] = value.to(compute_dtype(logits))
+        return values
+
+    def symbolic_rows(
+        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
+    ) -> list[sympy.Expr]:
+        """Return the attention weights of one row as SymPy expressions of its logits.
+
+        ``parameters`` replaces fields by symbols; without it their exact decimal values are used.
+
+        Raises
+        ------
+        InputError
+            Where no closed form exists.
+        """
+        raise NotImplementedError
+
+    def symbolic_two_level(
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+    ) -> tuple[sympy.Expr, sympy.Expr]:
+        """Return the weight of the one entry at logit ``u``, and of each of the ``m - 1`` entries at logit ``v``.
+
+        Raises
+        ------
+        InputError
+            Where no closed form exists.
+        """
+        raise NotImplementedError
+
+    def symbolic_values(self, parameters: Mapping[str, sympy.Expr] | None = None) -> dict[str, sympy.Expr]:
+        """Return the numeric fields as exact decimals, with those in ``parameters`` replaced."""
+        import sympy
+
+        numbers = {
+            name: sympy.Rational(repr(value))
+            for name in type(self).model_fields
+            if isinstance(value := getattr(self, name), float | int)
+        }
+        unknown = set(parameters or {}) - set(numbers)
+        if unknown:
+            raise InputError(
+                f"score {self.name}: parameters", sorted(unknown), f"known: {', '.join(numbers) or 'none'}"
+            )
+        return {**numbers, **{name: sympy.sympify(value) for name, value in (parameters or {}).items()}}
 
     def describe(self) -> dict[str, Any]:
         """Return name and parameters as plain JSON values; ``get_score`` takes them back."""

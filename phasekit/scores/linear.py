@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from phasekit.scores.base import Score
@@ -13,16 +13,47 @@ if TYPE_CHECKING:
 
 
 class Linear(Score):
-    """A = H / L, with L the number of keys (docs/theory.md, section 1). Rows are not normalised."""
+    """A = H / L, with L the number of keys the query may attend (docs/theory.md, section 1). Rows aren't normalised.
+
+    Counting visible keys makes a padded sequence give what the same sequence gives without padding. Additive masks of
+    other numbers than 0 and -inf are refused: weights here are no exponentials, and an added number would be one more
+    term in the output, not a change of odds.
+    """
 
     name: ClassVar[str] = "linear"
     normalised: ClassVar[bool] = False
 
-    def rows(self, logits: Tensor) -> Tensor:
-        return logits / logits.shape[-1]
+    def rows(
+        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
+        self.values(parameters, logits)
+        return self._divided(logits, logits, mask)
 
-    def pull_back(self, logits: Tensor, weights: Tensor, upstream: Tensor) -> Tensor:
-        return upstream / logits.shape[-1]
+    def pull_back(
+        self,
+        logits: Tensor,
+        weights: Tensor,
+        upstream: Tensor,
+        mask: Tensor | None = None,
+        parameters: Mapping[str, Tensor] | None = None,
+    ) -> Tensor:
+        return self._divided(upstream, logits, mask)
 
-    def symbolic_rows(self, logits: Sequence[sympy.Expr]) -> list[sympy.Expr]:
+    def _divided(self, tensor: Tensor, logits: Tensor, mask: Tensor | None) -> Tensor:
+        from phasekit.scores.masks import boolean_mask
+
+        keep = boolean_mask(mask, logits, self.name)
+        if keep is None:
+            return tensor / logits.shape[-1]
+        visible = keep.expand(logits.shape).sum(dim=-1, keepdim=True)
+        return (tensor / visible.clamp(min=1)).masked_fill(~keep, 0)
+
+    def symbolic_rows(
+        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
+    ) -> list[sympy.Expr]:
         return [h / len(logits) for h in logits]
+
+    def symbolic_two_level(
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+    ) -> tuple[sympy.Expr, sympy.Expr]:
+        return u / m, v / m

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from phasekit.scores.base import Score
+from phasekit.scores.elementwise import ElementwiseSoftmax
 
 if TYPE_CHECKING:
     import sympy
     from torch import Tensor
 
 
-class Softmax(Score):
+class Softmax(ElementwiseSoftmax):
     """A_ij = exp(H_ij) / Σ_k exp(H_ik) (docs/theory.md, section 1)."""
 
     name: ClassVar[str] = "softmax"
 
-    def rows(self, logits: Tensor) -> Tensor:
-        return logits.softmax(dim=-1)
+    def transform(self, z: Tensor, **values: Tensor) -> Tensor:
+        return z
 
-    def pull_back(self, logits: Tensor, weights: Tensor, upstream: Tensor) -> Tensor:
-        return weights * (upstream - (weights * upstream).sum(dim=-1, keepdim=True))
+    def slope(self, z: Tensor, **values: Tensor) -> Tensor:
+        return z.new_ones(())
 
-    def symbolic_rows(self, logits: Sequence[sympy.Expr]) -> list[sympy.Expr]:
-        import sympy
+    def rows(
+        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
+        from phasekit.scores.masks import masked_softmax, read_mask
 
-        exponentials = [sympy.exp(h) for h in logits]
-        return [e / sum(exponentials) for e in exponentials]
+        self.values(parameters, logits)
+        return masked_softmax(logits, read_mask(mask, logits), logits.dtype)
+
+    def symbolic_transform(self, x: sympy.Expr, **values: sympy.Expr) -> sympy.Expr:
+        return x

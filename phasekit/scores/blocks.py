@@ -1,0 +1,82 @@
+"""Cut attention matrices into blocks of rows that fit the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from phasekit.scores.precision import compute_dtype
+
+#: Elements of a block for each CPU thread: with its scratch, five times 256 KiB in float32, in second-level cache.
+BLOCK = 2**16
+
+#: Which matrices, and which of their rows.
+Block = tuple[slice, slice]
+
+
+def blocks(matrices: Tensor) -> Iterator[Block]:
+    """Cut ``(groups, queries, keys)`` into blocks of whole rows: several small matrices, or a part of a large one.
+
+    Elsewhere than on a CPU everything is one block.
+    """
+    groups, queries, keys = matrices.shape
+    on_cpu = matrices.device.type == "cpu"
+    rows = max(1, BLOCK * torch.get_num_threads() // max(1, keys) if on_cpu else groups * queries)
+    if rows >= queries:
+        step = rows // max(1, queries)
+        yield from ((slice(g, g + step), slice(None)) for g in range(0, groups, step))
+    else:
+        yield from ((slice(g, g + 1), slice(q, q + rows)) for g in range(groups) for q in range(0, queries, rows))
+
+
+def grouped(tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    """Broadcast to ``shape`` and merge all axes but the last two."""
+    return tensor.expand(tuple(shape)).reshape(-1, *shape[-2:])
+
+
+def per_matrix(logits: Tensor) -> tuple[int, ...]:
+    """Return the shape of one number per query × key matrix."""
+    return (*logits.shape[:-2], 1, 1)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What is added to the transformed logits (a bias, -inf for hidden keys), block by block and never expanded.
+
+    Adding -inf is ten times faster than filling by a boolean mask, whose branches the processor can't predict.
+
+    Attributes
+    ----------
+    matrices : Tensor, shape (distinct matrices, queries or 1, keys or 1)
+    group : list of int
+        Which of them each matrix of logits takes.
+    """
+
+    matrices: Tensor
+    group: list[int]
+
+    @staticmethod
+    def of(keep: Tensor | None, blind: Tensor | None, bias: Tensor | None, logits: Tensor) -> Added | None:
+        """Join the parts of a mask; ``blind`` rows are left as they are (they are cleared behind the softmax)."""
+        if keep is None:
+            return None
+        shown = keep if blind is None else keep | blind
+        added = torch.zeros(shown.shape, dtype=compute_dtype(logits), device=logits.device)
+        added.masked_fill_(~shown, -torch.inf)
+        if bias is not None:
+            added = added + bias
+        added = added.reshape((1,) * (logits.dim() - added.dim()) + tuple(added.shape))
+        matrices = added.reshape(-1, *added.shape[-2:])
+        which = torch.arange(len(matrices)).reshape(added.shape[:-2]).expand(logits.shape[:-2])
+        return Added(matrices, which.reshape(-1).tolist())
+
+    def at(self, block: Block) -> Tensor:
+        """Return what a block's logits get added; broadcasts to them."""
+        groups, queries = block
+        chosen = self.group[groups]
+        alike = min(chosen) == max(chosen)
+        matrices = self.matrices[chosen[0] : chosen[0] + 1] if alike else self.matrices[chosen]
+        return matrices if matrices.shape[1] == 1 else matrices[:, queries]

@@ -1,0 +1,245 @@
+"""Explicit attention rows of the softmax family, close to the cost of softmax itself.
+
+Written as plain tensor operations, A = softmax(t(H)) with its gradients reads and writes the whole query × key matrix
+some twenty times. Here every block of rows goes through all steps while it is in the cache, and only the logits and
+the weights are kept for the backward pass.
+
+With p = softmax(t(z)) and δ = dU/dp:
+
+    dU/dt = p (δ − Σ p δ),    dU/dz = dU/dt · t'(z),    dU/dθ = Σ dU/dt · ∂t/∂θ.
+
+The backward pass is a function of its own, so that second derivatives, ``torch.func`` transforms and forward mode work
+at every level. What compiles (``torch.compile``) is the plain formula, which the compiler fuses by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from phasekit.scores.blocks import Added, blocks, grouped, per_matrix
+from phasekit.scores.elementwise import ElementwiseSoftmax
+from phasekit.scores.masks import Mask, blind_rows, masked_softmax
+from phasekit.scores.precision import compute_dtype, widen
+
+
+def elementwise_rows(score: ElementwiseSoftmax, logits: Tensor, mask: Mask, values: dict[str, Tensor]) -> Tensor:
+    """Return softmax(t(logits) + bias) over visible keys; shapes and dtypes as in ``Score.rows``."""
+    if torch.compiler.is_compiling():
+        return plain_rows(score, logits, mask, values)
+    transform = _Transform(score, tuple(values))
+    weights: Tensor = _Rows.apply(transform, logits, mask.keep, mask.bias, *values.values())  # type: ignore[no-untyped-call]
+    return weights
+
+
+def plain_rows(score: ElementwiseSoftmax, logits: Tensor, mask: Mask, values: dict[str, Tensor]) -> Tensor:
+    """Return the same by plain differentiable operations: the reference."""
+    return masked_softmax(score.transform(widen(logits), **values), mask, logits.dtype)
+
+
+@dataclass(frozen=True)
+class _Transform:
+    """The transform t, and the names of its parameters in the order in which their tensors are passed."""
+
+    score: ElementwiseSoftmax
+    names: tuple[str, ...]
+
+    def named(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
+        return dict(zip(self.names, values, strict=True))
+
+
+class _Rows(torch.autograd.Function):
+    """(logits, keep, bias, *values) → weights."""
+
+    @staticmethod
+    def forward(t: _Transform, logits: Tensor, keep: Tensor | None, bias: Tensor | None, *values: Tensor) -> Tensor:
+        weights = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
+        blind = None if keep is None else blind_rows(keep)
+        if blind is not None and not bool(blind.any()):
+            blind = None
+        z, p = grouped(logits, logits.shape), grouped(weights, logits.shape)
+        added = Added.of(keep, blind, bias, logits)
+        spread = [grouped(value, per_matrix(logits)) for value in values]
+        for block in blocks(z):
+            z_block = widen(z[block])
+            numbers = t.named([value[block[0]] for value in spread])
+            transformed = t.score.transform_into(z_block, torch.empty_like(z_block), **numbers)
+            if added is not None:
+                transformed += added.at(block)
+            if p.dtype == transformed.dtype:
+                torch.softmax(transformed, dim=-1, out=p[block])
+            else:
+                p[block] = transformed.softmax(dim=-1)
+        if blind is not None:
+            weights.masked_fill_(blind, 0)
+        return weights
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.transform, logits, _, bias, *values = inputs
+        ctx.save_for_backward(logits, output, bias, *values)
+        ctx.save_for_forward(logits, output, bias, *values)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        logits, weights, bias, *values = ctx.saved_tensors
+        t: _Transform = ctx.transform
+        _, _, _, bias_wanted, *values_wanted = ctx.needs_input_grad
+        learned = tuple(name for name, wanted in zip(t.names, values_wanted, strict=True) if wanted)
+        gradients = iter(
+            _Backward.apply(t, learned, bias_wanted, logits, weights, upstream, bias, *values)  # type: ignore[no-untyped-call]
+        )
+        dz = next(gradients)
+        dbias = next(gradients) if bias_wanted else None
+        return None, dz, None, dbias, *(next(gradients) if name in learned else None for name in t.names)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        logits, weights, _, *values = ctx.saved_tensors
+        _, dz, _, dbias, *dvalues = tangents
+        t: _Transform = ctx.transform
+        z, p, numbers = widen(logits), widen(weights), t.named(values)
+        dt = torch.zeros_like(z)
+        if dz is not None:
+            dt = dt + t.score.slope(z, **numbers) * dz
+        if dbias is not None:
+            dt = dt + dbias
+        for name, dvalue in zip(t.names, dvalues, strict=True):
+            if dvalue is not None:
+                dt = dt + t.score.parameter_slopes(z, **numbers)[name] * dvalue
+        return (p * (dt - (p * dt).sum(dim=-1, keepdim=True))).to(weights.dtype)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], t: _Transform, *tensors: Any) -> tuple[Tensor, int]:
+        full, *others = _batch_in_front(info.batch_size, in_dims[1:], tensors, full=1)
+        return _Rows.apply(t, *full, *others), 0  # type: ignore[no-untyped-call]
+
+
+class _Backward(torch.autograd.Function):
+    """(logits, weights, dU/dweights, bias, *values) → (dU/dlogits, [dU/dbias], *dU/dvalues of those learned)."""
+
+    @staticmethod
+    def forward(
+        t: _Transform,
+        learned: tuple[str, ...],
+        bias_wanted: bool,
+        logits: Tensor,
+        weights: Tensor,
+        upstream: Tensor,
+        bias: Tensor | None,
+        *values: Tensor,
+    ) -> tuple[Tensor, ...]:
+        dtype = compute_dtype(logits)
+        z, p, delta = (grouped(tensor, logits.shape) for tensor in (logits, weights, upstream))
+        dlogits = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
+        dtransformed = torch.empty(logits.shape if bias_wanted else (0,), dtype=dtype, device=logits.device)
+        spread = [grouped(value, per_matrix(logits)) for value in values]
+        sums = {name: logits.new_zeros((z.shape[0], 1, 1), dtype=dtype) for name in learned}
+        dz, dt = grouped(dlogits, logits.shape), grouped(dtransformed, logits.shape) if bias_wanted else None
+        for block in blocks(z):
+            z_block, p_block = widen(z[block]), widen(p[block])
+            dt_block = torch._softmax_backward_data(widen(delta[block]), p_block, -1, dtype)
+            if dt is not None:
+                dt[block] = dt_block
+            out = dz[block] if logits.dtype == dtype else dt_block
+            numbers = t.named([value[block[0]] for value in spread])
+            for name, partial in t.score.pull_back_into(z_block, dt_block, out, learned, **numbers).items():
+                sums[name][block[0]] += partial
+            if logits.dtype != dtype:
+                dz[block] = out
+        dbias = [dtransformed.sum_to_size(bias.shape).to(bias.dtype)] if bias is not None and bias_wanted else []
+        shapes = {name: value.shape for name, value in zip(t.names, values, strict=True)}
+        return dlogits, *dbias, *(sums[name].view(per_matrix(logits)).sum_to_size(shapes[name]) for name in learned)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.constants, tensors = inputs[:3], inputs[3:]
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        logits, weights, delta, bias, *values = ctx.saved_tensors
+        pull = torch.func.vjp(_plain_backward(ctx.constants, bias), logits, weights, delta, *values)[1]
+        dlogits, dweights, ddelta, *dvalues = pull(upstream)
+        return None, None, None, dlogits, dweights, ddelta, None, *dvalues
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, ...]:
+        logits, weights, delta, bias, *values = ctx.saved_tensors
+        primals = (logits, weights, delta, *values)
+        given = (*tangents[3:6], *tangents[7:])
+        filled = tuple(torch.zeros_like(x) if dx is None else dx for x, dx in zip(primals, given, strict=True))
+        # Forward mode doesn't nest, so push forward by pulling back twice: the pull-back is linear in what it pulls.
+        outputs, pull = torch.func.vjp(_plain_backward(ctx.constants, bias), *primals)[:2]
+        pushed: tuple[Tensor, ...] = torch.func.vjp(pull, outputs)[1](filled)[0]
+        return pushed
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Any, Any]:
+        constants, tensors, dims = inputs[:3], inputs[3:], in_dims[3:]
+        t, learned, bias_wanted = constants
+        full, bias, *values = _batch_in_front(info.batch_size, dims, tensors, full=3)
+        # Every sample has its own gradient even of what the samples share: give those a batch axis of their own.
+        spread = [None if x is None else _own_axis(x, full[0]) for x in (bias, *values)]
+        gradients = _Backward.apply(*constants, *full, *spread)  # type: ignore[no-untyped-call]
+        shapes = [_sample_shape(x, dim) for x, dim in zip(tensors[3:], dims[3:], strict=True)]
+        wanted = [shapes[0]] if bias_wanted else []
+        wanted += [shape for shape, name in zip(shapes[1:], t.names, strict=True) if name in learned]
+        reshaped = [g.reshape(info.batch_size, *shape) for g, shape in zip(gradients[1:], wanted, strict=True)]
+        return (gradients[0], *reshaped), (0,) * len(gradients)
+
+
+def _plain_backward(constants: tuple[_Transform, tuple[str, ...], bool], bias: Tensor | None) -> Any:
+    """Return the function that :class:`_Backward` computes, in plain differentiable operations."""
+    t, learned, bias_wanted = constants
+
+    def function(logits: Tensor, weights: Tensor, delta: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
+        z, p, delta, numbers = widen(logits), widen(weights), widen(delta), t.named(values)
+        dt = p * (delta - (p * delta).sum(dim=-1, keepdim=True))
+        dbias = [dt.sum_to_size(bias.shape).to(bias.dtype)] if bias is not None and bias_wanted else []
+        slopes = t.score.parameter_slopes(z, **numbers) if learned else {}
+        dvalues = ((dt * slopes[name]).sum_to_size(numbers[name].shape) for name in learned)
+        return (dt * t.score.slope(z, **numbers)).to(logits.dtype), *dbias, *dvalues
+
+    return function
+
+
+def _batch_in_front(size: int, dims: Sequence[Any], tensors: Sequence[Any], full: int) -> list[Any]:
+    """Move each batch axis to the front and pad ranks, so that all still broadcast as they did.
+
+    The first ``full`` tensors have the logits' shape and get the batch axis even if they are shared by all samples.
+    They come back as one tuple, followed by the others.
+    """
+    rank = len(_sample_shape(tensors[0], dims[0]))
+    moved = []
+    for position, (tensor, dim) in enumerate(zip(tensors, dims, strict=True)):
+        if tensor is not None and dim is not None:
+            front = tensor.movedim(dim, 0)
+            tensor = front.reshape(size, *(1,) * (rank + 1 - front.dim()), *front.shape[1:])
+        elif position < full:
+            tensor = tensor.expand(size, *tensor.shape)
+        moved.append(tensor)
+    return [tuple(moved[:full]), *moved[full:]]
+
+
+def _own_axis(tensor: Tensor, logits: Tensor) -> Tensor:
+    """Give a tensor that all samples share a copy per sample; ``logits`` has the batch axis in front."""
+    if tensor.dim() == logits.dim():
+        return tensor
+    padded = tensor.reshape((1,) * (logits.dim() - tensor.dim()) + tuple(tensor.shape))
+    return padded.expand(logits.shape[0], *padded.shape[1:])
+
+
+def _sample_shape(tensor: Tensor | None, dim: int | None) -> tuple[int, ...]:
+    """Return the shape of one sample of a batched tensor."""
+    if tensor is None:
+        return ()
+    shape = list(tensor.shape)
+    if dim is not None:
+        shape.pop(dim)
+    return tuple(shape)

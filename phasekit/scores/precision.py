@@ -1,0 +1,14 @@
+"""Which precision a score computes in."""
+
+import torch
+from torch import Tensor
+
+
+def compute_dtype(tensor: Tensor) -> torch.dtype:
+    """Return float32 for bfloat16 and float16, otherwise the tensor's own dtype."""
+    return torch.float32 if tensor.dtype in (torch.bfloat16, torch.float16) else tensor.dtype
+
+
+def widen(tensor: Tensor) -> Tensor:
+    """Return the tensor in the precision to compute in (itself, if that is its own)."""
+    return tensor.to(compute_dtype(tensor))
