@@ -31,5 +31,22 @@ class Softmax(ElementwiseSoftmax):
         self.values(parameters, logits)
         return masked_softmax(logits, read_mask(mask, logits), logits.dtype)
 
+    def pull_back(
+        self,
+        logits: Tensor,
+        weights: Tensor,
+        upstream: Tensor,
+        mask: Tensor | None = None,
+        parameters: Mapping[str, Tensor] | None = None,
+    ) -> Tensor:
+        import torch
+
+        from phasekit.scores.precision import widen
+
+        p, g = widen(weights), widen(upstream)
+        # one fused kernel for p (g - Σ p g); the mask is in p already: excluded keys have p = 0
+        gradient: Tensor = torch._softmax_backward_data(g, p, -1, p.dtype)
+        return gradient.to(logits.dtype)
+
     def symbolic_transform(self, x: sympy.Expr, **values: sympy.Expr) -> sympy.Expr:
         return x
