@@ -4,25 +4,39 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from phasekit.scores.base import Score
+from phasekit.scores.cosformer import CosFormer
 from phasekit.scores.elementwise import ElementwiseSoftmax
+from phasekit.scores.entmax import Entmax
 from phasekit.scores.linear import Linear
+from phasekit.scores.mixture import Mixture
+from phasekit.scores.per_head import PerHead
 from phasekit.scores.registry import get_score, names, register
+from phasekit.scores.sa_softmax import SASoftmax
 from phasekit.scores.softmax import Softmax
+from phasekit.scores.sparsemax import Sparsemax
 from phasekit.scores.ssa import SSA
+from phasekit.scores.temperature import TemperatureSoftmax
 
 if TYPE_CHECKING:
     from phasekit.scores.parameters import ScoreParameters, parameter_groups
 
-for _score in (Linear, Softmax, SSA):
+for _score in (CosFormer, Entmax, Linear, Mixture, PerHead, SASoftmax, Softmax, Sparsemax, SSA, TemperatureSoftmax):
     register(_score)
 
 __all__ = [
     "SSA",
+    "CosFormer",
     "ElementwiseSoftmax",
+    "Entmax",
     "Linear",
+    "Mixture",
+    "PerHead",
+    "SASoftmax",
     "Score",
     "ScoreParameters",
     "Softmax",
+    "Sparsemax",
+    "TemperatureSoftmax",
     "get_score",
     "names",
     "parameter_groups",

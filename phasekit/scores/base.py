@@ -221,6 +221,19 @@ class Score(BaseModel):
         """
         raise NotImplementedError
 
+    def symbolic_attention_weights(
+        self,
+        query: Sequence[sympy.Expr],
+        keys: Sequence[Sequence[sympy.Expr]],
+        position: int = 0,
+        parameters: Mapping[str, sympy.Expr] | None = None,
+    ) -> list[sympy.Expr]:
+        """Return one row from a query vector at ``position`` and all key vectors: logits are q·k/√dim."""
+        import sympy
+
+        logits = [sum(a * b for a, b in zip(query, key, strict=True)) / sympy.sqrt(len(query)) for key in keys]
+        return self.symbolic_rows(logits, parameters)
+
     def symbolic_values(self, parameters: Mapping[str, sympy.Expr] | None = None) -> dict[str, sympy.Expr]:
         """Return the numeric fields as exact decimals, with those in ``parameters`` replaced."""
         import sympy

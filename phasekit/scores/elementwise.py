@@ -50,9 +50,11 @@ class ElementwiseSoftmax(Score):
         if not values:
             return {}
         spread = [value.expand(z.shape) for value in values.values()]  # one number per element: one slope per element
-        out, pull = torch.func.vjp(
-            lambda *numbers: self.transform(z, **dict(zip(values, numbers, strict=True))), *spread
-        )
+
+        def transform(*numbers: Tensor) -> Tensor:
+            return self.transform(z, **dict(zip(values, numbers, strict=True)))
+
+        out, pull = torch.func.vjp(transform, *spread)[:2]
         return dict(zip(values, pull(torch.ones_like(out)), strict=True))
 
     def transform_into(self, z: Tensor, out: Tensor, **values: Tensor) -> Tensor:

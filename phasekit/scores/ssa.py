@@ -32,8 +32,8 @@ class SSA(ElementwiseSoftmax):
     name: ClassVar[str] = "ssa"
     learnable: ClassVar[Mapping[str, float]] = {"n": 1.0, "b": 0.0}
 
-    n: float = Field(default=1.5, ge=1)
-    b: float = Field(default=0.8, gt=0)
+    n: float = Field(default=1.5, ge=1, description="sharpness")
+    b: float = Field(default=0.8, gt=0, description="scale of the logits")
 
     def transform(self, z: Tensor, **values: Tensor) -> Tensor:
         return values["n"] * signed_log(z, values["b"])

@@ -1,0 +1,119 @@
+"""Different scores in different heads of one layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from phasekit.errors import InputError
+from phasekit.scores.base import Score
+from phasekit.scores.composite import Composite
+
+if TYPE_CHECKING:
+    import sympy
+    from torch import Tensor
+
+    from phasekit.scores.parameters import ScoreParameters
+
+
+class PerHead(Composite):
+    """Head h uses component h mod C of C component scores. Needs tensors with an axis of heads.
+
+    Learned parameters are the components' own (``"1.n"``), each for the heads that use the component.
+
+    Parameters
+    ----------
+    scores : component scores
+    """
+
+    name: ClassVar[str] = "per-head"
+
+    def make_parameters(self, heads: int) -> ScoreParameters:
+        from phasekit.scores.composite_parameters import PerHeadParameters
+
+        return PerHeadParameters(self.scores, heads)
+
+    def rows(
+        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
+        self._check_mask(mask, logits)
+        return self._deal(
+            parameters, logits, lambda score, own, of: score.rows(of(logits), None if mask is None else of(mask), own)
+        )
+
+    def attention_weights(
+        self,
+        query: Tensor,
+        key: Tensor,
+        *,
+        scale: float | None = None,
+        mask: Tensor | None = None,
+        parameters: Mapping[str, Tensor] | None = None,
+        offset: int = 0,
+    ) -> Tensor:
+        def head(score: Score, own: Mapping[str, Tensor] | None, of: Callable[[Tensor], Tensor]) -> Tensor:
+            shown = None if mask is None else of(mask)
+            return score.attention_weights(of(query), of(key), scale=scale, mask=shown, parameters=own, offset=offset)
+
+        self._check_mask(mask, query)
+        return self._deal(parameters, query, head)
+
+    def pull_back(
+        self,
+        logits: Tensor,
+        weights: Tensor,
+        upstream: Tensor,
+        mask: Tensor | None = None,
+        parameters: Mapping[str, Tensor] | None = None,
+    ) -> Tensor:
+        def head(score: Score, own: Mapping[str, Tensor] | None, of: Callable[[Tensor], Tensor]) -> Tensor:
+            shown = None if mask is None else of(mask)
+            return score.pull_back(of(logits), of(weights), of(upstream), shown, own)
+
+        return self._deal(parameters, logits, head)
+
+    def _deal(
+        self,
+        parameters: Mapping[str, Tensor] | None,
+        full: Tensor,
+        head: Callable[[Score, Mapping[str, Tensor] | None, Callable[[Tensor], Tensor]], Tensor],
+    ) -> Tensor:
+        """Run every component on its own heads, and put the heads back in order."""
+        import torch
+
+        if full.dim() < 3:
+            raise InputError(f"score {self.name}: logits", tuple(full.shape), "must have an axis of heads")
+        heads, count = full.shape[-3], len(self.scores)
+        parts: list[Tensor] = []
+        order: list[int] = []
+        for c, own in enumerate(self.component_parameters(parameters)):
+            if c >= heads:
+                break
+            parts.append(head(self.scores[c], own, lambda tensor, c=c: _every(tensor, c, count)))  # type: ignore[misc]
+            order += range(c, heads, count)
+        dealt = torch.cat(parts, dim=-3)
+        return dealt.index_select(dealt.dim() - 3, torch.tensor(order, device=dealt.device).argsort())
+
+    def _check_mask(self, mask: Tensor | None, full: Tensor) -> None:
+        if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, full.shape[-3] if full.dim() > 2 else 1):
+            raise InputError("mask", tuple(mask.shape), f"must have 1 or {full.shape[-3]} heads")
+
+    def symbolic_rows(
+        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
+    ) -> list[sympy.Expr]:
+        raise self._no_single_row()
+
+    def symbolic_two_level(
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+    ) -> tuple[sympy.Expr, sympy.Expr]:
+        raise self._no_single_row()
+
+    def _no_single_row(self) -> InputError:
+        return InputError("score", self.name, "has a row map for each head; take its components one by one")
+
+
+def _every(tensor: Tensor, first: int, step: int) -> Tensor:
+    """Return the heads first, first + step, …; a tensor that all heads share as it is."""
+    if tensor.dim() < 3 or tensor.shape[-3] == 1:
+        return tensor
+    return tensor[..., first::step, :, :]
