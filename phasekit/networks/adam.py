@@ -87,18 +87,19 @@ class AdamEnsemble:
     """
 
     def __init__(self, energy: Energy, W: Tensor, G: Tensor, settings: Adam) -> None:
-        self.energy, self.settings, self.steps_done = energy, settings, 0
+        self.settings, self.steps_done = settings, 0
         self._flat = torch.cat([W.flatten(), G.flatten()]).to(energy.device, energy.dtype)
         self._gradient, self._mean, self._square = (torch.zeros_like(self._flat) for _ in range(3))
         self._count = torch.zeros((), dtype=torch.float32, device=energy.device)
         self.W, self.G = self._flat[: W.numel()].view(W.shape), self._flat[W.numel() :].view(G.shape)
-        self._dW, self._dG = self._gradient[: W.numel()].view(W.shape), self._gradient[W.numel() :].view(G.shape)
+        dW, dG = self._gradient[: W.numel()].view(W.shape), self._gradient[W.numel() :].view(G.shape)
+        self._set_gradient = energy.bind(self.W, self.G, dW, dG)
 
     @torch.no_grad()
     def run(self, steps: int, progress: Progress | None = None) -> None:
         """Take that many steps (of the ``settings.steps`` that the learning rate is planned for)."""
         for _ in range(steps):
-            self.energy.gradient_(self.W, self.G, self._dW, self._dG)
+            self._set_gradient()
             adam(
                 [self._flat],
                 [self._gradient],

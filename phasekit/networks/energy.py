@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -31,6 +32,19 @@ class Averages:
     s2: Tensor
     g: Tensor
     q: Tensor
+
+
+class Gradient(Protocol):
+    """The gradient of U for fixed buffers W, G, dW, dG: the inner step of training and sampling.
+
+    Binding once and calling many times lets an implementation keep its workspace.
+    """
+
+    def __call__(self) -> None:
+        """Overwrite dW and dG by dU/dW and dU/dG (priors included) at what W and G hold now."""
+
+    def likelihood(self) -> Tensor:
+        """Return U without its prior terms, shape (D, M), at the W and G of the last call."""
 
 
 class Energy(ABC):
@@ -74,8 +88,8 @@ class Energy(ABC):
         return 1.0 / (self.model.kappa * self.model.L)
 
     @abstractmethod
-    def likelihood_(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor, *, with_energy: bool) -> Tensor | None:
-        """Overwrite ``dW`` and ``dG`` by the likelihood term's gradient; return the term, shape (D, M), if asked to."""
+    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
+        """Return what computes the gradient at ``W, G`` into ``dW, dG``, as often as these buffers change."""
 
     @abstractmethod
     def averages(self, W: Tensor, G: Tensor) -> Averages:
@@ -89,18 +103,12 @@ class Energy(ABC):
     def in_double(self) -> Energy:
         """Return the same energy in float64."""
 
-    def gradient_(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> None:
-        """Overwrite ``dW`` and ``dG`` by the gradient of U. This is the training loop's inner step."""
-        self.likelihood_(W, G, dW, dG, with_energy=False)
-        self._add_prior_gradient(W, G, dW, dG)
-
     def energy_and_gradient(self, W: Tensor, G: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return U, shape (D, M), with dU/dW and dU/dG."""
         dW, dG = torch.empty_like(W), torch.empty_like(G)
-        likelihood = self.likelihood_(W, G, dW, dG, with_energy=True)
-        assert likelihood is not None
-        self._add_prior_gradient(W, G, dW, dG)
-        return likelihood + self.prior(W, G), dW, dG
+        gradient = self.bind(W, G, dW, dG)
+        gradient()
+        return gradient.likelihood() + self.prior(W, G), dW, dG
 
     def prior(self, W: Tensor, G: Tensor) -> Tensor:
         """Return ‖W‖²/(2σ_w²) + ‖G‖²/(2σ_g²), shape (D, M)."""
@@ -108,9 +116,23 @@ class Energy(ABC):
             W.square().sum((-2, -1)) / self.model.sigma_w**2 + G.square().sum((-2, -1)) / self.model.sigma_g**2
         )
 
-    def _add_prior_gradient(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> None:
-        dW.add_(W, alpha=self.model.sigma_w**-2)
-        dG.add_(G, alpha=self.model.sigma_g**-2)
+
+class PositionalEnergy(Energy):
+    """What the energies for positional inputs share: one attention matrix for all sequences."""
+
+    def mean_attention(self, G: Tensor) -> Tensor:
+        return self.model.score.rows(G)
+
+    def positional_averages(self, A: Tensor, error: Tensor) -> Averages:
+        """Return the averages, given A (D, M, L, L) and Σ_μ ‖Y - AXW‖² (D, M)."""
+        sums = A.sum(-1)
+        return Averages(
+            loss=error / (self.P * self.model.L),
+            s=sums.mean(-1),
+            s2=sums.square().mean(-1),
+            g=A.roll(-1, dims=-2).diagonal(dim1=-2, dim2=-1).mean(-1),
+            q=A.square().sum((-2, -1)) / self.model.L,
+        )
 
 
 def common_model(models: Sequence[Model]) -> Model:

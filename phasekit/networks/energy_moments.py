@@ -8,24 +8,31 @@ import torch
 from torch import Tensor
 
 from phasekit.errors import InputError
-from phasekit.networks.energy import Averages, Energy
+from phasekit.networks.energy import Averages, PositionalEnergy
 from phasekit.networks.moments import pair_counts
 from phasekit.networks.task import Dataset
 
 _LARGEST_FLOAT32_COUNT = 2**24
 
 
-class MomentEnergy(Energy):
+class MomentEnergy(PositionalEnergy):
     """U for positional inputs, computed from the pair counts C_jk (V×V blocks) of the data.
 
     With A the same for all sequences, the likelihood is quadratic in A and in W, and only pairs of tokens enter:
 
-        K_jk = ⟨C_jk, W Wᵀ⟩      T_ik = ⟨C_{k,i-1}, W⟩       Σ_μ ‖Y - AXW‖² = P L - 2⟨A, T⟩ + ⟨A, A K⟩
-        H    = Σ_jk (AᵀA)_jk C_jk   N = Σ_ik A_ik C_{k,i-1}
-        dU/dA = (A K - T)/(κL)      dU/dW = (H W - N)/(κL)      (prior terms aside)
+        K_jk = ⟨C_jk, W Wᵀ⟩         T_ik = ⟨C_{k,i-1}, W⟩        Σ_μ ‖Y - AXW‖² = P L - 2⟨A, T⟩ + ⟨A, A K⟩
+        H = Σ_jk (AᵀA)_jk C_jk      N = Σ_ik A_ik C_{k,i-1}
+        dU/dA = (A K - T)/(κL)      dU/dW = (H W - N)/(κL)       (prior terms aside)
 
-    Four products of size V²L² a network. Two of them pair C with a symmetric matrix (W Wᵀ, AᵀA), so it is stored
+    Four products of size V²L² a network. Two of them pair C with a symmetric matrix (W Wᵀ, AᵀA), so it is kept
     folded: one column for a < b holding C_jk[a,b] + C_jk[b,a], which saves almost half of their work.
+
+    Attributes
+    ----------
+    copy_pairs : Tensor, shape (D, L², V²), indexed [(i, k), (a, b)]
+        C_{k,i-1}[a, b]: how often key k holds a while query i should copy b.
+    key_pairs : Tensor, shape (D, L², V(V+1)/2), indexed [(j, k), a ≤ b]
+        The folded C_jk.
     """
 
     path = "moments"
@@ -33,25 +40,23 @@ class MomentEnergy(Energy):
     def __init__(self, datasets: Sequence[Dataset], device: torch.device, dtype: torch.dtype) -> None:
         super().__init__(datasets, device, dtype)
         V, L = self.model.V, self.model.L
-        largest = max(d.tokens.shape[0] for d in self.datasets)
+        largest = max(len(d.tokens) for d in self.datasets)
         if dtype == torch.float32 and largest > _LARGEST_FLOAT32_COUNT:
             raise InputError("P", largest, f"float32 counts exactly up to {_LARGEST_FLOAT32_COUNT} only; use float64")
-        rows, columns = torch.triu_indices(V, V, device=device)
-        folded_number = torch.zeros(V, V, dtype=torch.long, device=device)
-        folded_number[rows, columns] = folded_number[columns, rows] = torch.arange(len(rows), device=device)
-        self._fold = rows * V + columns
-        self._unfold = folded_number.flatten()
-        half = torch.full((V, V), 0.5, dtype=dtype, device=device)
-        self._unfold_weight = half.fill_diagonal_(1.0).flatten()
+        a, b = torch.triu_indices(V, V, device=device)
+        self._fold = a * V + b
+        number = torch.zeros(V, V, dtype=torch.long, device=device)
+        number[a, b] = number[b, a] = torch.arange(len(a), device=device)
+        self._unfold = number.flatten()
+        self._share = torch.full((V, V), 0.5, dtype=dtype, device=device).fill_diagonal_(1.0).flatten()
 
-        self._copy_pairs = torch.empty(len(self.datasets), L * L, V * V, dtype=dtype, device=device)
-        self._key_pairs = torch.empty(len(self.datasets), L * L, len(rows), dtype=dtype, device=device)
+        self.copy_pairs = torch.empty(len(self.datasets), L * L, V * V, dtype=dtype, device=device)
+        self.key_pairs = torch.empty(len(self.datasets), L * L, len(a), dtype=dtype, device=device)
         for d, dataset in enumerate(self.datasets):
             pairs = pair_counts(dataset.tokens, V, device)
-            # [i, k, a, b] = C_{k,i-1}[a, b]: how often key k holds a while query i should copy b
-            self._copy_pairs[d] = pairs.roll(1, dims=1).transpose(0, 1).reshape(L * L, V * V)
+            self.copy_pairs[d] = pairs.roll(1, dims=1).transpose(0, 1).reshape(L * L, V * V)
             both = (pairs + pairs.mT).view(L * L, V * V)[:, self._fold]
-            self._key_pairs[d] = torch.where(rows == columns, both / 2, both)
+            self.key_pairs[d] = torch.where(a == b, both / 2, both)
 
     def in_double(self) -> MomentEnergy:
         if self.dtype == torch.float64:
@@ -59,52 +64,73 @@ class MomentEnergy(Energy):
         double: MomentEnergy = object.__new__(type(self))
         double.__dict__.update(self.__dict__)
         double.dtype = torch.float64
-        for name in ("P", "_copy_pairs", "_key_pairs", "_unfold_weight"):  # whole numbers and 1/2: exact in float32
+        for name in ("P", "copy_pairs", "key_pairs", "_share"):  # whole numbers and halves: float32 held them exactly
             setattr(double, name, getattr(self, name).double())
         return double
 
-    def likelihood_(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor, *, with_energy: bool) -> Tensor | None:
-        model, c = self.model, self.scale
-        D, M, V, L = W.shape[0], W.shape[1], model.V, model.L
-        A = model.score.rows(G)
-        K, T = self._value_products(W)
-        flat_A, flat_W = A.view(D * M, L, L), W.view(D * M, V, V)
+    def fold(self, symmetric: Tensor) -> Tensor:
+        """Return the entries a ≤ b of symmetric matrices, (D, M, V²) → (D, M, V(V+1)/2)."""
+        return symmetric.index_select(2, self._fold)
 
-        dA = torch.baddbmm(T, flat_A, K, beta=-c, alpha=c)
-        dG.copy_(model.score.pull_back(G, A, dA.view(D, M, L, L)))
+    def unfold(self, folded: Tensor) -> Tensor:
+        """Return the symmetric matrices Σ_jk (...)_jk C_jk, given the sums over folded columns."""
+        return folded.index_select(2, self._unfold).mul_(self._share)
 
-        query_squares = torch.bmm(flat_A.mT, flat_A).view(D, M, L * L)
-        H = torch.bmm(query_squares, self._key_pairs).index_select(2, self._unfold).mul_(self._unfold_weight)
-        N = torch.bmm(A.view(D, M, L * L), self._copy_pairs)
-        torch.baddbmm(N.view(D * M, V, V), H.view(D * M, V, V), flat_W, beta=-c, alpha=c, out=dW.view(D * M, V, V))
-        if not with_energy:
-            return None
-        # ⟨A, AK⟩ = ⟨A, dA⟩/c + ⟨A, T⟩
-        overlap = (flat_A * (dA - c * T)).sum((-2, -1)).view(D, M)
-        return 0.5 * (c * L * self.P + overlap)
-
-    def _value_products(self, W: Tensor) -> tuple[Tensor, Tensor]:
-        """Return K and T, each of shape (D·M, L, L)."""
-        D, M, V, L = W.shape[0], W.shape[1], self.model.V, self.model.L
-        flat = W.view(D * M, V, V)
-        squares = torch.bmm(flat, flat.mT).view(D, M, V * V).index_select(2, self._fold)
-        K = torch.bmm(squares, self._key_pairs.mT)
-        T = torch.bmm(W.view(D, M, V * V), self._copy_pairs.mT)
-        return K.view(D * M, L, L), T.view(D * M, L, L)
+    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> MomentGradient:
+        return MomentGradient(self, W, G, dW, dG)
 
     def averages(self, W: Tensor, G: Tensor) -> Averages:
-        D, M, L = W.shape[0], W.shape[1], self.model.L
+        D, M, V, L = W.shape[0], W.shape[1], self.model.V, self.model.L
         A = self.model.score.rows(G)
-        K, T = (x.view(D, M, L, L) for x in self._value_products(W))
-        error = self.P * L + (A * (A @ K - 2 * T)).sum((-2, -1))
-        sums = A.sum(-1)
-        return Averages(
-            loss=error / (self.P * L),
-            s=sums.mean(-1),
-            s2=sums.square().mean(-1),
-            g=A.roll(-1, dims=-2).diagonal(dim1=-2, dim2=-1).mean(-1),
-            q=A.square().sum((-2, -1)) / L,
-        )
+        T = (W.view(D, M, V * V) @ self.copy_pairs.mT).view_as(A)
+        K = (self.fold((W @ W.mT).view(D, M, V * V)) @ self.key_pairs.mT).view_as(A)
+        return self.positional_averages(A, error=self.P * L + (A * (A @ K - 2 * T)).sum((-2, -1)))
 
-    def mean_attention(self, G: Tensor) -> Tensor:
-        return self.model.score.rows(G)
+
+class _Matrices:
+    """n×n matrices of all members, seen as D·M matrices (``each``) and as M rows of n² numbers per data set."""
+
+    def __init__(self, storage: Tensor) -> None:
+        D, M, n, _ = storage.shape
+        self.all = storage
+        self.each = storage.view(D * M, n, n)
+        self.transposed = self.each.mT
+        self.rows = storage.view(D, M, n * n)
+
+
+class MomentGradient:
+    """The gradient of :class:`MomentEnergy` for fixed buffers.
+
+    At small V and L a step takes as long as its kernels take to launch. Hence the views made beforehand, and outputs
+    written into place.
+    """
+
+    def __init__(self, energy: MomentEnergy, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> None:
+        self._energy, self._G, self._dG = energy, G, dG
+        self._W, self._dW = _Matrices(W), _Matrices(dW)
+        self._WW, self._N, self._dA = (_Matrices(torch.empty_like(x)) for x in (W, W, G))
+        self._K, self._T, self._AA = (_Matrices(torch.empty_like(G)) for _ in range(3))
+        self._A = self._AA
+
+    def __call__(self) -> None:
+        energy, model, c = self._energy, self._energy.model, self._energy.scale
+        W, dW, WW, N, K, T, AA, dA = self._W, self._dW, self._WW, self._N, self._K, self._T, self._AA, self._dA
+        self._A = A = _Matrices(model.score.rows(self._G))
+
+        torch.bmm(W.each, W.transposed, out=WW.each)
+        torch.bmm(energy.fold(WW.rows), energy.key_pairs.mT, out=K.rows)
+        torch.bmm(W.rows, energy.copy_pairs.mT, out=T.rows)
+        torch.baddbmm(T.each, A.each, K.each, beta=-c, alpha=c, out=dA.each)
+        torch.add(model.score.pull_back(self._G, A.all, dA.all), self._G, alpha=model.sigma_g**-2, out=self._dG)
+
+        torch.bmm(A.transposed, A.each, out=AA.each)
+        torch.bmm(A.rows, energy.copy_pairs, out=N.rows)
+        H = _Matrices(energy.unfold(torch.bmm(AA.rows, energy.key_pairs)).view_as(W.all))
+        torch.baddbmm(N.each, H.each, W.each, beta=-c, alpha=c, out=dW.each)
+        dW.all.add_(W.all, alpha=model.sigma_w**-2)
+
+    def likelihood(self) -> Tensor:
+        A, T, dA = self._A.all, self._T.all, self._dA.all
+        c, L = self._energy.scale, self._energy.model.L
+        # c⟨A, AK⟩ = ⟨A, dA⟩ + c⟨A, T⟩
+        return 0.5 * (c * L * self._energy.P + (A * (dA - c * T)).sum((-2, -1)))

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from phasekit.networks.energy import Averages, Energy
+from phasekit.networks.energy import Averages, PositionalEnergy
 from phasekit.networks.moments import one_hot
 from phasekit.networks.task import Dataset
 
-# Numbers per network handled at a time.
+# One-hot numbers handled at a time.
 _CHUNK_NUMBERS = 2**22
 
 
-class SequenceEnergy(Energy):
+class SequenceEnergy(PositionalEnergy):
     """U for positional inputs, by running every sequence through the head.
 
     The one-hot sequences (P·L·V numbers) are kept, position first: A X is then one product for all members and
@@ -31,7 +31,7 @@ class SequenceEnergy(Energy):
         self._chunks: list[list[Tensor]] = [
             [
                 one_hot(dataset.tokens[start : start + rows], V, device, dtype).transpose(0, 1).contiguous()
-                for start in range(0, dataset.tokens.shape[0], rows)
+                for start in range(0, len(dataset.tokens), rows)
             ]
             for dataset in self.datasets
         ]
@@ -39,44 +39,47 @@ class SequenceEnergy(Energy):
     def in_double(self) -> SequenceEnergy:
         return self if self.dtype == torch.float64 else type(self)(self.datasets, self.device, torch.float64)
 
-    def _passes(self, A: Tensor, W: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-        """Yield data set, one-hot X (L, P, V), attended AX (M, L·P, V) and residual AXW - Y (M, L·P, V), by chunks."""
+    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> SequenceGradient:
+        return SequenceGradient(self, W, G, dW, dG)
+
+    def averages(self, W: Tensor, G: Tensor) -> Averages:
+        A = self.model.score.rows(G)
+        error = torch.zeros(W.shape[:2], dtype=self.dtype, device=self.device)
+        for d, _, _, residual in self.passes(A, W):
+            error[d] += residual.square().sum((-2, -1))
+        return self.positional_averages(A, error)
+
+    def passes(self, A: Tensor, W: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+        """Yield data set, one-hot X (L, P·V), attended AX (M, L·P, V) and residual AXW - Y (M, L·P, V), by chunks."""
         M, V, L = W.shape[1], self.model.V, self.model.L
         for d, chunks in enumerate(self._chunks):
             for X in chunks:
-                attended = (A[d].reshape(M * L, L) @ X.view(L, -1)).view(M, -1, V)
-                residual = torch.bmm(attended, W[d]).sub_(X.roll(1, 0).view(-1, V))
-                yield d, X, attended, residual
+                flat = X.view(L, -1)
+                attended = (A[d].reshape(M * L, L) @ flat).view(M, -1, V)
+                yield d, flat, attended, torch.bmm(attended, W[d]).sub_(X.roll(1, 0).view(-1, V))
 
-    def likelihood_(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor, *, with_energy: bool) -> Tensor | None:
-        M, L = W.shape[1], self.model.L
-        A = self.model.score.rows(G)
-        dA = torch.zeros_like(A)
-        dW.zero_()
-        error = torch.zeros(W.shape[:2], dtype=self.dtype, device=self.device)
-        for d, X, attended, residual in self._passes(A, W):
-            dW[d].baddbmm_(attended.mT, residual, alpha=self.scale)
+
+class SequenceGradient:
+    """The gradient of :class:`SequenceEnergy` for fixed buffers."""
+
+    def __init__(self, energy: SequenceEnergy, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> None:
+        self._energy, self._W, self._G, self._dW, self._dG = energy, W, G, dW, dG
+        self._dA, self._error = torch.empty_like(G), torch.empty_like(energy.P.expand(W.shape[:2]))
+
+    def __call__(self) -> None:
+        model, c = self._energy.model, self._energy.scale
+        W, G, dW, dA = self._W, self._G, self._dW, self._dA
+        M, L = W.shape[1], model.L
+        A = model.score.rows(G)
+        torch.mul(W, model.sigma_w**-2, out=dW)
+        dA.zero_()
+        self._error.zero_()
+        for d, X, attended, residual in self._energy.passes(A, W):
+            dW[d].baddbmm_(attended.mT, residual, alpha=c)
             upstream = torch.bmm(residual, W[d].mT)
-            dA[d].view(M * L, L).addmm_(upstream.view(M * L, -1), X.view(L, -1).T, alpha=self.scale)
-            if with_energy:
-                error[d] += residual.square().sum((-2, -1))
-        dG.copy_(self.model.score.pull_back(G, A, dA))
-        return 0.5 * self.scale * error if with_energy else None
+            dA[d].view(M * L, L).addmm_(upstream.view(M * L, -1), X.T, alpha=c)
+            self._error[d] += residual.square().sum((-2, -1))
+        torch.add(model.score.pull_back(G, A, dA), G, alpha=model.sigma_g**-2, out=self._dG)
 
-    def averages(self, W: Tensor, G: Tensor) -> Averages:
-        L = self.model.L
-        A = self.model.score.rows(G)
-        error = torch.zeros(W.shape[:2], dtype=self.dtype, device=self.device)
-        for d, _, _, residual in self._passes(A, W):
-            error[d] += residual.square().sum((-2, -1))
-        sums = A.sum(-1)
-        return Averages(
-            loss=error / (self.P * L),
-            s=sums.mean(-1),
-            s2=sums.square().mean(-1),
-            g=A.roll(-1, dims=-2).diagonal(dim1=-2, dim2=-1).mean(-1),
-            q=A.square().sum((-2, -1)) / L,
-        )
-
-    def mean_attention(self, G: Tensor) -> Tensor:
-        return self.model.score.rows(G)
+    def likelihood(self) -> Tensor:
+        return 0.5 * self._energy.scale * self._error
