@@ -1,0 +1,32 @@
+"""Effective actions: one object per score function and estimator, over numerics emitted by ``derivations/``."""
+
+from phasekit.action.base import Action, Averages, Jet, Profile
+from phasekit.action.linear import LinearMap
+from phasekit.action.softmax import SoftmaxMap
+from phasekit.errors import InputError
+from phasekit.model import Estimator, Model
+
+_ACTIONS: dict[tuple[str, str], Action] = {
+    ("linear", "map"): LinearMap(),
+    ("softmax", "map"): SoftmaxMap(),
+}
+
+
+def action_for(model: Model, estimator: Estimator = "map") -> Action:
+    """Return the effective action of a model under an estimator.
+
+    Raises
+    ------
+    InputError
+        If there is no theory for this combination.
+    """
+    try:
+        return _ACTIONS[model.score.name, estimator]
+    except KeyError:
+        known = ", ".join(f"{score} ({name})" for score, name in sorted(_ACTIONS))
+        raise InputError(
+            "score and estimator", f"{model.score.name} ({estimator})", f"has no theory; there is {known}"
+        ) from None
+
+
+__all__ = ["Action", "Averages", "Jet", "LinearMap", "Profile", "SoftmaxMap", "action_for"]

@@ -1,0 +1,107 @@
+"""What an effective action offers to the solvers.
+
+Solvers work in *whitened* coordinates ``z``: every coordinate in units of its prior standard deviation, so that the
+prior is ``‖z‖²/2``. Gradient norms and Hessian eigenvalues are then dimensionless and comparable between models:
+the prior alone gives eigenvalues 1, a spinodal has an eigenvalue 0.
+
+Every action is also reduced to a one-dimensional *profile*: its minimum over everything but one path coordinate
+``u``. All local minima of the action are minima of the profile, and a line can be searched exhaustively.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasekit.model import Parameters
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+#: One array per coordinate; all broadcast against each other.
+Point = tuple[Array, ...]
+
+
+class Jet(NamedTuple):
+    """An action with its derivatives in whitened coordinates.
+
+    ``gradient[i]`` is ∂S/∂z_i and ``hessian[i][j]`` is ∂²S/∂z_i∂z_j, each an array of the points' common shape.
+    """
+
+    value: Array
+    gradient: tuple[Array, ...]
+    hessian: tuple[tuple[Array, ...], ...]
+
+
+class Profile(NamedTuple):
+    """The profile at some path coordinates ``u``: the points it is attained at, and its derivative in ``u``."""
+
+    points: Point
+    slope: Array
+
+
+class Averages(NamedTuple):
+    """The four averages of an attention matrix that carry everything (docs/theory.md, section 2)."""
+
+    s: Array
+    s2: Array
+    g: Array
+    q: Array
+
+
+class Action(ABC):
+    """An effective action S for one score function and estimator; vectorised over models and points.
+
+    Attributes
+    ----------
+    coordinates : tuple of str
+        Names of the physical coordinates that S is a function of.
+    order_parameters : pair of str
+        Names of the two order parameters: (c1, cG) for linear attention, (a1, aG) for normalised scores.
+    symmetric : bool
+        Whether S(x) = S(−x), so that the origin is stationary and its other minima come in pairs.
+    """
+
+    coordinates: ClassVar[tuple[str, ...]]
+    order_parameters: ClassVar[tuple[str, str]]
+    symmetric: ClassVar[bool]
+
+    @abstractmethod
+    def physical(self, z: Point, p: Parameters) -> Point:
+        """Turn whitened into physical coordinates."""
+
+    @abstractmethod
+    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
+        """Return the gradient of S in whitened coordinates."""
+
+    @abstractmethod
+    def jet(self, z: Point, p: Parameters) -> Jet:
+        """Return S, its gradient and its Hessian in whitened coordinates."""
+
+    @abstractmethod
+    def loss(self, z: Point, p: Parameters) -> Array:
+        """Return the training loss per sequence, averaged over positions (docs/theory.md, section 2)."""
+
+    @abstractmethod
+    def averages(self, z: Point, p: Parameters) -> Averages:
+        """Return the averages (s, s₂, g, q) of the attention matrix."""
+
+    @abstractmethod
+    def path(self, p: Parameters, cells: int) -> Array:
+        """Return nodes of the path coordinate, increasing along the last axis, shape (models, cells + 1).
+
+        They cover every local minimum apart from the origin of a symmetric action; all nodes of a model coincide if
+        it has no other minimum. ``p`` must be flat.
+        """
+
+    @abstractmethod
+    def profile(self, u: Array, p: Parameters) -> Profile:
+        """Return the profile at path coordinates ``u``."""
+
+    def order(self, z: Point, p: Parameters) -> tuple[Array, Array]:
+        """Return the two order parameters: least-squares weights of 11ᵀ/L and S in A (docs/theory.md, section 3)."""
+        s, _, g, _ = self.averages(z, p)
+        copying = (g - s / p.L) / (1 - 1 / p.L)
+        return np.asarray(s - copying), np.asarray(copying)

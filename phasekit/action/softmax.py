@@ -1,0 +1,81 @@
+"""Softmax attention, map estimator: S as a function of the gap Δ (docs/theory.md, section 5)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from phasekit.action.base import Action, Array, Averages, Jet, Mask, Point, Profile
+from phasekit.action.generated import softmax_map as generated
+from phasekit.model import Parameters
+
+
+class SoftmaxMap(Action):
+    """One logit per row, that of the copied position, stands a gap Δ above the others.
+
+    Positional and token+position inputs give the same action: softmax ignores a shift of a row, and the pattern needs
+    the position-position block of G only.
+    """
+
+    coordinates: ClassVar[tuple[str, ...]] = ("gap",)
+    order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
+    symmetric: ClassVar[bool] = False
+
+    def physical(self, z: Point, p: Parameters) -> Point:
+        return (z[0] * _gap_scale(p),)
+
+    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
+        scale = _gap_scale(p)
+        return (generated.gradient(z[0] * scale, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa) * scale,)
+
+    def jet(self, z: Point, p: Parameters) -> Jet:
+        scale = _gap_scale(p)
+        value, slope, curvature = generated.jet(z[0] * scale, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
+        return Jet(value, (slope * scale,), ((curvature * scale**2,),))
+
+    def loss(self, z: Point, p: Parameters) -> Array:
+        return generated.loss(z[0] * _gap_scale(p), p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
+
+    def averages(self, z: Point, p: Parameters) -> Averages:
+        return Averages(*generated.averages(z[0] * _gap_scale(p), p.L))
+
+    def path(self, p: Parameters, cells: int) -> Array:
+        # The path coordinate is the gap itself. The data pull towards larger gaps at every Δ (their force is
+        # single-signed), so every stationary point lies between 0 and a gap where the prior is sure to win.
+        return _largest_gap(p)[:, None] * np.linspace(0.0, 1.0, cells + 1)
+
+    def profile(self, u: Array, p: Parameters) -> Profile:
+        return Profile((u / _gap_scale(p),), generated.gradient(u, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa))
+
+
+def _gap_scale(p: Parameters) -> Array:
+    """Prior standard deviation of the gap: the cost is (L−1) Δ²/(2σ_g²)."""
+    return np.asarray(p.sigma_g / np.sqrt(p.L - 1))
+
+
+def _largest_gap(p: Parameters) -> Array:
+    """Return a gap above every stationary point.
+
+    The data's force is at most ``pull(Δ) = P(V−1)/(κV) · t (1−α) [1 + t(1−α)/(L−1)] / (1+tα²)²``, which falls with Δ,
+    while the prior's rises; where they cross no stationary point lies beyond. The crossing is bracketed by doubling,
+    then halved a few times (it only has to be an upper bound, not a tight one).
+    """
+    t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+    stiffness = (p.L - 1) / p.sigma_g**2
+    amplitude = p.P * (p.V - 1) / (p.kappa * p.V) * t
+
+    def prior_wins(gap: Array) -> Mask:
+        other = 1 / (np.exp(gap) + (p.L - 1))  # the weight of each other key; 1 − α = (L − 1) · other
+        alpha = 1 - (p.L - 1) * other
+        resistance = stiffness * gap * (1 + t * alpha**2) ** 2
+        return np.asarray(resistance > amplitude * (p.L - 1) * other * (1 + t * other))
+
+    low, high = np.zeros(p.shape), np.ones(p.shape)
+    while not (won := prior_wins(high)).all():
+        low, high = np.where(won, low, high), np.where(won, high, 2 * high)
+    for _ in range(6):
+        middle = (low + high) / 2
+        won = prior_wins(middle)
+        low, high = np.where(won, low, middle), np.where(won, middle, high)
+    return high

@@ -1,0 +1,10 @@
+"""Where the minima of the effective action change: onset, crossover, first-order transition, spinodals, and order.
+
+:func:`find_transitions` describes one model, with the evidence for the verdict on the order;
+:func:`transition_table` does the same numbers for a grid of models at once, as a labelled dataset.
+"""
+
+from phasekit.transitions.describe import Transitions, find_transitions
+from phasekit.transitions.table import locate, transition_table
+
+__all__ = ["Transitions", "find_transitions", "locate", "transition_table"]

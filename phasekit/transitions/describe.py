@@ -1,0 +1,108 @@
+"""The transitions of one model, with the verdict on their order and the evidence for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from phasekit.action import action_for
+from phasekit.action.base import Array
+from phasekit.model import Estimator, Model
+from phasekit.transitions.table import locate, nan_to_none, parameters_without_P
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """What happens to the minima of one model as P grows.
+
+    Attributes
+    ----------
+    model : Model
+        Its P, if given, plays no role.
+    estimator : "map" or "posterior"
+    order : "second", "first", "crossover" or "none"
+    values : the thresholds and jumps, ready for JSON
+        second order: ``P1`` (onset), ``P2`` (g²/q = 1/2 on the global branch, or None);
+        first order: ``P_star``, ``spinodals`` [lower, upper], ``jump`` {order parameter and loss: [low, high]},
+        ``barrier``; crossover: ``P_x``, the steepest point.
+    evidence : the numbers that decide the order, and a sentence that says how
+    """
+
+    model: Model
+    estimator: Estimator
+    order: str
+    values: dict[str, Any]
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything as plain JSON values (the command line's contract)."""
+        model = self.model.describe()
+        model.pop("P")
+        return {
+            "model": model,
+            "estimator": self.estimator,
+            "order": self.order,
+            **self.values,
+            "evidence": self.evidence,
+        }
+
+
+def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:
+    """Locate and classify the transitions of a model as P grows.
+
+    Raises
+    ------
+    InputError
+        If there is no theory for the score and estimator.
+    """
+    action = action_for(model, estimator)
+    located = locate(action, parameters_without_P(model).ravel())
+    row = {name: values[0] for name, values in located.items()}
+    order, values, evidence = _symmetric(row) if action.symmetric else _folded(row, action.order_parameters)
+    return Transitions(model, estimator, order, values, evidence)
+
+
+def _symmetric(row: dict[str, Array]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    continuous = row["quartic"] > 0 and abs(row["beta"] - 0.5) < 0.05
+    evidence = {
+        "quartic": float(row["quartic"]),
+        "beta": float(row["beta"]),
+        "copying_share_at_onset": float(row["copying_at_onset"]),
+        "why": "the origin is unstable above P1; the quartic term along the critical mode is positive and the order "
+        "parameter was measured to grow as (P - P1)^beta from 0"
+        if continuous
+        else "the order parameter does not grow continuously from the onset",
+    }
+    P2 = nan_to_none(row["P2"])
+    if P2 is not None:
+        evidence["P2"] = "crossover: g^2/q passes 1/2 smoothly on the global branch"
+    elif row["copying_at_onset"] >= 0.5:
+        evidence["P2"] = "none: the mode that grows at P1 is copying already (g^2/q above 1/2)"
+    else:
+        evidence["P2"] = "none found: g^2/q stays below 1/2"
+    return "second" if continuous else "first", {"P1": float(row["P1"]), "P2": P2}, evidence
+
+
+def _folded(row: dict[str, Array], names: tuple[str, str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    evidence: dict[str, Any] = {"smallest_curvature": float(row["softest"])}
+    if row["softest"] < 0:
+        evidence["why"] = (
+            "the curve of stationary points folds: between the spinodals there are two minima, with a saddle point of "
+            "that smallest Hessian eigenvalue (whitened) between them"
+        )
+        evidence["barrier"] = "along the one-parameter path, so an upper bound"
+        jump = {name: [float(x) for x in row[name]] for name in (*names, "loss")}
+        values = {
+            "P_star": float(row["P_star"]),
+            "spinodals": [float(x) for x in row["spinodals"]],
+            "jump": jump,
+            "action": float(row["action"][0]),
+            "barrier": float(row["barrier"]),
+        }
+        return "first", values, evidence
+    P_x = nan_to_none(row["P_x"])
+    if P_x is None:
+        evidence["why"] = "one minimum at every P, and no steepest point of d ln g/d ln P"
+        return "none", {"P_x": None}, evidence
+    evidence["why"] = "one minimum at every P: the smallest Hessian eigenvalue (whitened) along it stays positive"
+    return "crossover", {"P_x": P_x}, evidence
