@@ -10,10 +10,12 @@ import torch
 from phasekit.errors import InputError
 from phasekit.networks.device import resolve_device, resolve_dtype
 from phasekit.networks.energy import Energy, common_model
+from phasekit.networks.energy_linear_tokens import LinearTokenEnergy
 from phasekit.networks.energy_moments import MomentEnergy
 from phasekit.networks.energy_sequences import SequenceEnergy
 from phasekit.networks.energy_tokens import TokenEnergy
 from phasekit.networks.task import Dataset
+from phasekit.scores import Linear
 
 Path = Literal["auto", "moments", "sequences"]
 
@@ -31,8 +33,8 @@ def build_energy(
     device : str
         "auto" takes the GPU where there is one.
     path : "auto", "moments" or "sequences"
-        For positional inputs: from second moments, from the sequences, or whichever takes fewer operations.
-        With token+position inputs attention differs from sequence to sequence, and there is no choice.
+        For positional inputs: from second moments, by running every sequence, or whichever takes fewer operations.
+        With token+position inputs every sequence is run; for linear attention "auto" sums over keys first.
 
     Raises
     ------
@@ -47,7 +49,8 @@ def build_energy(
     if model.inputs == "token+position":
         if path == "moments":
             raise InputError("path", path, "second moments don't determine the energy with token+position inputs")
-        return TokenEnergy(datasets, torch_device, torch_dtype)
+        summed_first = isinstance(model.score, Linear) and path == "auto"
+        return (LinearTokenEnergy if summed_first else TokenEnergy)(datasets, torch_device, torch_dtype)
     if path == "auto":
         longest = max(d.tokens.shape[0] for d in datasets)
         path = "moments" if moments_are_cheaper(model.V, model.L, longest) else "sequences"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from phasekit.errors import InputError
-from phasekit.networks.energy import Averages, PositionalEnergy
+from phasekit.networks.energy import Averages, Gradient, PositionalEnergy
 from phasekit.networks.moments import pair_counts
 from phasekit.networks.task import Dataset
 
@@ -76,7 +76,7 @@ class MomentEnergy(PositionalEnergy):
         """Return the symmetric matrices Σ_jk (...)_jk C_jk, given the sums over folded columns."""
         return folded.index_select(2, self._unfold).mul_(self._share)
 
-    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> MomentGradient:
+    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return MomentGradient(self, W, G, dW, dG)
 
     def averages(self, W: Tensor, G: Tensor) -> Averages:

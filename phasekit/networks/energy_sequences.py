@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from phasekit.networks.energy import Averages, PositionalEnergy
+from phasekit.networks.energy import Averages, Gradient, PositionalEnergy, squared_norms
 from phasekit.networks.moments import one_hot
 from phasekit.networks.task import Dataset
 
@@ -39,14 +39,14 @@ class SequenceEnergy(PositionalEnergy):
     def in_double(self) -> SequenceEnergy:
         return self if self.dtype == torch.float64 else type(self)(self.datasets, self.device, torch.float64)
 
-    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> SequenceGradient:
+    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return SequenceGradient(self, W, G, dW, dG)
 
     def averages(self, W: Tensor, G: Tensor) -> Averages:
         A = self.model.score.rows(G)
         error = torch.zeros(W.shape[:2], dtype=self.dtype, device=self.device)
         for d, _, _, residual in self.passes(A, W):
-            error[d] += residual.square().sum((-2, -1))
+            error[d] += squared_norms(residual)
         return self.positional_averages(A, error)
 
     def passes(self, A: Tensor, W: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
@@ -78,7 +78,7 @@ class SequenceGradient:
             dW[d].baddbmm_(attended.mT, residual, alpha=c)
             upstream = torch.bmm(residual, W[d].mT)
             dA[d].view(M * L, L).addmm_(upstream.view(M * L, -1), X.T, alpha=c)
-            self._error[d] += residual.square().sum((-2, -1))
+            self._error[d] += squared_norms(residual)
         torch.add(model.score.pull_back(G, A, dA), G, alpha=model.sigma_g**-2, out=self._dG)
 
     def likelihood(self) -> Tensor:
