@@ -72,7 +72,8 @@ def diagram(
         rows = [(phase, f"{share:.1%}") for phase, share in shares.items()]
         rows.append(("more than one minimum", f"{coexisting:.1%}"))
         rows.append(("not converged", f"{unconverged} points"))
-        title = f"Phase diagram, {x_points.size} × {y_points.size} models ({in_words(model, options.estimator)})"
+        words = in_words(model, options.estimator, varied=[x_name, y_name])
+        title = f"Phase diagram, {x_points.size} × {y_points.size} models ({words})"
         print_table(title, ["", "share of the grid"], rows, [f"wrote {path}" for path in files])
     if unconverged:
         raise typer.Exit(CHECK_FAILED)

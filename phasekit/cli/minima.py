@@ -25,7 +25,7 @@ def minima(options: ModelOptions, json: JsonOption = False) -> None:
     else:
         names = list(branches[0]["order_parameters"])
         print_table(
-            f"{len(branches)} minima of the action, lowest first ({in_words(model, options.estimator)})",
+            f"Minima of the action, lowest first ({in_words(model, options.estimator)})",
             ["", "action", *names, "loss", "gradient norm", "lowest curvature", "converged"],
             [
                 [

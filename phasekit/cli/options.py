@@ -117,11 +117,15 @@ def _score_parameters() -> dict[str, dict[str, FieldInfo]]:
 
 def _score_option(name: str, declared: dict[str, FieldInfo]) -> Any:
     """Return the option for one score parameter, which one or more scores declare."""
-    words = "; ".join(
-        score + (f": {field.description}" if field.description else "") + f" (default {field.default})"
-        for score, field in declared.items()
-    )
-    return _option(f"--{name.replace('_', '-')}", "NUMBER", f"{words}.", panel=SCORE_PANEL)
+    words = "; ".join(f"{score}: {field.description or name}{_default(field)}" for score, field in declared.items())
+    return _option(f"--{name.replace('_', '-')}", "VALUE", f"{words}.", panel=SCORE_PANEL)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required() or field.default is None:
+        return ""
+    several = isinstance(field.default, list | tuple)
+    return f" (default {','.join(map(str, field.default)) if several else field.default})"
 
 
 def _estimator(word: str) -> Estimator:

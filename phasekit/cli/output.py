@@ -44,28 +44,32 @@ def plain(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], notes: Sequence[str] = ()) -> None:
-    """Print a table for people; numbers to six digits, None as a dash. Notes follow below, a line each."""
+    """Print a table for people; numbers to six digits, None as a dash. Notes follow below, a line each.
+
+    The first column and columns without a heading hold words and begin at their left end.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(Text(column), justify="left" if column == "" else "right", no_wrap=True)
+    table = Table(box=None, pad_edge=False, show_header=any(columns))
+    for k, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if k == 0 or not column else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(shown(value)) for value in row))
     terminal = sys.stdout.isatty()
     page = io.StringIO()
     console = Console(file=page, width=None if terminal else PIPE_WIDTH, force_terminal=terminal)
+    console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(table)
     for note in notes:
-        console.print(Text(note))
-    write(page.getvalue())
+        console.print(Text(note), soft_wrap=True)
+    write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
 
 
-def in_words(model: Model, estimator: str) -> str:
-    """Return a model in one line: "softmax, positional, map, V = 8, L = 64, P = 823"."""
-    described = model.describe()
+def in_words(model: Model, estimator: str, *, varied: Sequence[str] = ()) -> str:
+    """Return a model in one line, without what is ``varied``: "softmax, positional, map, V = 8, L = 64"."""
+    described = {field: value for field, value in model.describe().items() if field not in varied}
     score = described.pop("score")
     name = score.pop("name") + "".join(f", {parameter} = {shown(value)}" for parameter, value in score.items())
     numbers = [f"{field} = {shown(value)}" for field, value in described.items() if field != "inputs" and value]
@@ -98,6 +102,9 @@ def write(text: str) -> None:
 @contextmanager
 def working(task: str) -> Iterator[None]:
     """Show on standard error that, and for how long, a task runs; nothing where nobody watches."""
+    if not sys.stderr.isatty():
+        yield
+        return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -70,7 +70,7 @@ def scaling(
         return
     notes = [note, *([f"no {quantity} at {missing} of {points.size} values"] if missing else [])]
     print_table(
-        f"{quantity} against {name}: laws, best first ({in_words(model, options.estimator)})",
+        f"{quantity} against {name}: laws, best first ({in_words(model, options.estimator, varied=[name, 'P'])})",
         ["", "prefactor", "exponent", "rms deviation of ln P", "largest"],
         [[fit.law.replace("_", " "), fit.prefactor, fit.exponent, fit.rms, fit.worst] for fit in laws],
         [*notes, *(f"wrote {path}" for path in files)],
@@ -85,7 +85,8 @@ def _exponent(law: Any) -> tuple[dict[str, float] | None, str]:
         found = exponent(law)
     except InputError as error:
         return None, f"no exponent: {error}"
-    return asdict(found), f"exponent over the last decade: {found} (local: {found.first:.3f} to {found.last:.3f})"
+    words = f"{found.value:.4f} ± {found.uncertainty:.1g} (local: {found.first:.4f} to {found.last:.4f})"
+    return asdict(found), f"exponent over the last decade: {words}"
 
 
 def _draw(law: Any, stem: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
+from phasekit.cli.output import JsonOption, in_words, print_json, print_table, shown, working
 
 MEANING = {
     "order": "second: continuous with a kink; first: a jump; crossover: smooth",
@@ -13,7 +13,11 @@ MEANING = {
     "P2": "crossover to copying, where g²/q = 1/2",
     "P_star": "where both minima have the same action",
     "P_x": "steepest point of the crossover",
+    "jump a1": "pooling, before and after P_star",
+    "jump aG": "copying, before and after P_star",
+    "jump loss": "training loss, before and after P_star",
     "spinodals": "two minima exist between these",
+    "action": "of both minima at P_star",
     "barrier": "action of the saddle point above the minima at P_star",
 }
 
@@ -33,8 +37,11 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
     if json:
         print_json(found)
         return
-    rows = [(name, value, MEANING.get(name, "")) for name, value in _flat(found) if not name.startswith("model")]
-    print_table(f"Transitions ({in_words(model, options.estimator)})", ["", "value", "meaning"], rows)
+    evidence = found.pop("evidence")
+    numbers = {name: value for name, value in found.items() if name not in ("model", "estimator")}
+    rows = [(name, shown(value), MEANING.get(name, "")) for name, value in _flat(numbers)]
+    notes = [f"evidence: {name} = {shown(value)}" for name, value in _flat(evidence)]
+    print_table(f"Transitions ({in_words(model, options.estimator, varied=['P'])})", ["", "", ""], rows, notes)
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
