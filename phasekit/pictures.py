@@ -21,6 +21,14 @@ _LINES: dict[str, dict[str, Any]] = {
     "P_star": {"linestyle": "-", "color": "C1"},
     "P_x": {"linestyle": ":", "color": "C1"},
 }
+#: How the closed forms of :mod:`phasekit.closed_forms` are written.
+_LAWS = {
+    "exact_root": "exact root",
+    "large_L": r"$L \gg V$",
+    "leading": "leading order",
+    "self_consistent": "self-consistent",
+    "L_ln2_L": r"$L\,\ln^2 L$",
+}
 _LOGARITHMIC_FROM = 10.0  # an axis whose ends differ by at least this factor is drawn logarithmically
 
 
@@ -45,9 +53,8 @@ def draw_phase_diagram(axes: Axes, diagram: xr.Dataset, x: str, y: str, show: st
     """
     horizontal, vertical = diagram[x].to_numpy(), diagram[y].to_numpy()
     shown = diagram[show].where(diagram["phase"] > 0).transpose(y, x).to_numpy()
-    mesh = axes.pcolormesh(
-        _edges(horizontal), _edges(vertical), shown, rasterized=True, vmin=0 if show == "copying_share" else None
-    )
+    limits = {"vmin": 0.0, "vmax": 1.0} if show == "copying_share" else {}
+    mesh = axes.pcolormesh(_edges(horizontal), _edges(vertical), shown, rasterized=True, **limits)
     axes.set_facecolor("0.85")
     if "P" in (x, y):
         along = y if x == "P" else x
@@ -72,7 +79,8 @@ def draw_scaling_law(axes: Axes, law: xr.Dataset) -> None:
     axes.plot(x, law[quantity].to_numpy(), "o", markersize=2.5, label=f"{SYMBOLS[quantity]}, numeric", color="C0")
     forms = [str(name) for name in law.data_vars if str(name).startswith("closed_")]
     for k, name in enumerate(forms):
-        label = name.removeprefix("closed_").replace("_", " ")
+        law_name = name.removeprefix("closed_")
+        label = _LAWS.get(law_name, law_name.replace("_", " "))
         axes.plot(x, law[name].to_numpy(), linestyle="--", color=f"C{k + 1}", linewidth=0.9, label=label)
     axes.set(xscale="log", yscale="log", ylabel=SYMBOLS[quantity])
 

@@ -73,7 +73,7 @@ def test_scaling_law_and_its_exponent():
         draw_local_exponent(lower, law)
     drawn = lines(upper)
     np.testing.assert_array_equal(drawn["$P_1$, numeric"][1], 3 * x**1.5)
-    np.testing.assert_array_equal(drawn["large L"][1], x**2)
+    np.testing.assert_array_equal(drawn[r"$L \gg V$"][1], x**2)
     assert (upper.get_xscale(), upper.get_yscale(), lower.get_yscale()) == ("log", "log", "linear")
     np.testing.assert_array_equal(lower.lines[0].get_ydata(), np.full(9, 1.5))
     np.testing.assert_allclose(lower.lines[1].get_ydata(), np.full(9, 2.0), rtol=1e-12)

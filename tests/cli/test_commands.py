@@ -86,6 +86,13 @@ def test_a_diagram_without_P_as_an_axis(phasekit, tmp_path):
     assert not (tmp_path / "diagram-lines.csv").exists()
 
 
+def test_a_diagram_of_one_phase_and_one_of_one_point(phasekit, tmp_path):
+    below_onset = ["-V", 8, "--score", "linear", "--x", "L=64:128:3", "--y", "P=1:2:2", "--show", "loss"]
+    found = document(phasekit("diagram", *below_onset, "-o", tmp_path, "--json"))
+    assert found["phases"] == {"no pattern": 1.0, "pooling": 0.0, "copying": 0.0}
+    assert phasekit("diagram", "-V", 8, "--x", "L=64", "--y", "P=100", "-o", tmp_path).status == 0
+
+
 def test_scaling_writes_data_and_finds_the_exponent(phasekit, tmp_path):
     outcome = phasekit("scaling", "-V", 8, "--score", "linear", "--axis", "L=64:65536:13", "-o", tmp_path, "--json")
     assert outcome.status == 0
