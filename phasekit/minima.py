@@ -9,10 +9,12 @@ Brackets are closed by root-finding, and Newton's method in all coordinates poli
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from numpy.typing import NDArray
 
 from phasekit import solve
@@ -110,7 +112,7 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
 def minima_of(action: Action, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
     """Return all local minima for flat parameters: the model each belongs to, whitened coordinates, and start."""
     owner, low, high = _brackets(action, p)
-    u = solve.root(lambda u, q: action.profile(u, q).slope, low, high, p[owner])
+    u = solve.root(lambda u, q: action.profile(u, q).slope, low, high, p[owner], relative=1e-8)  # polished below
     start = (low + high) / 2
     z = action.profile(u, p[owner]).points
     if action.symmetric:
@@ -124,7 +126,9 @@ def minima_of(action: Action, p: Parameters) -> tuple[NDArray[np.int64], Point, 
 
 def _brackets(action: Action, p: Parameters) -> tuple[NDArray[np.int64], Array, Array]:
     """Return intervals of the path coordinate that hold one minimum each, and the model that each belongs to."""
-    scans = [_scan(action, p[block], block.start) for block in _blocks(p.shape[0])]
+    blocks = list(_blocks(p.shape[0]))
+    with ThreadPoolExecutor(min(len(blocks), cpu_count())) as pool:  # NumPy lets go of the interpreter while it works
+        scans = list(pool.map(lambda block: _scan(action, p[block], block.start), blocks))
     turns, bends = (
         tuple(np.concatenate(parts) for parts in zip(*kind, strict=True)) for kind in zip(*scans, strict=True)
     )

@@ -15,15 +15,20 @@ Array = NDArray[np.float64]
 Function = Callable[..., Array]
 
 
-def root(function: Function, low: Array, high: Array, p: Parameters, *extras: Array) -> Array:
+def root(
+    function: Function, low: Array, high: Array, p: Parameters, *extras: Array, relative: float | None = None
+) -> Array:
     """Return where ``function(x, p, *extras)`` changes sign between ``low`` and ``high``, element by element.
 
-    ``p`` and ``extras`` broadcast against the bracket. The result is NaN where the ends have the same sign.
+    ``p`` and ``extras`` broadcast against the bracket. The result is exact to ``relative`` (rounding if None), and NaN
+    where the ends have the same sign.
     """
     low, high = np.broadcast_arrays(low, high)
     if low.size == 0:
         return np.array(low)
-    solution = elementwise.find_root(_on_numbers(function, p), (low, high), args=(*_numbers(p, low.shape), *extras))
+    args = (*_numbers(p, low.shape), *extras)
+    tolerances = None if relative is None else {"xrtol": relative}
+    solution = elementwise.find_root(_on_numbers(function, p), (low, high), args=args, tolerances=tolerances)
     return np.where(solution.success, solution.x, np.nan)
 
 

@@ -55,8 +55,13 @@ class LinearMap(Action):
         # a millionth, off the plateau, so that the sign of the slope is defined there.
         centre, half_width = self._unstable_directions(p)
         width = half_width * np.where(half_width < np.pi / 2, 1 - 1e-6, 1.0)
+        nodes = np.zeros((*p.shape, cells + 1))
+        unstable = np.flatnonzero(half_width > 0)
+        p, centre, width = p[unstable], centre[unstable], width[unstable]
         first, last = _stretch(centre - width, p), _stretch(centre + width, p)
-        return _unstretch(first[:, None] + (last - first)[:, None] * np.linspace(0.0, 1.0, cells + 1), p.expand())
+        steps = np.linspace(0.0, 1.0, cells + 1)
+        nodes[unstable] = _unstretch(first[:, None] + (last - first)[:, None] * steps, p.expand())
+        return nodes
 
     def profile(self, u: Array, p: Parameters) -> Profile:
         cosine, sine = np.cos(u), np.sin(u)
