@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -20,16 +19,31 @@ Estimator = Literal["map", "posterior"]
 #: The fields that may become an axis of a :class:`Grid`, in the order of :class:`Parameters`.
 AXES = ("P", "V", "L", "sigma_w", "sigma_g", "kappa")
 INTEGER_AXES = ("V", "L")
-_LARGEST_INTEGER = 2**53  # beyond it float64, in which the theory is computed, skips integers
+
+#: The smallest and largest value of each number. V and L end where float64, in which the theory is computed, begins to
+#: skip integers; the others at magnitudes whose powers in the actions neither overflow nor vanish.
+RANGES = {
+    "V": (2, 2**53),
+    "L": (2, 2**53),
+    "P": (1e-12, 1e20),
+    "sigma_w": (1e-9, 1e9),
+    "sigma_g": (1e-9, 1e9),
+    "kappa": (1e-9, 1e9),
+}
 _RULES = {
     "V": "the vocabulary size must be an integer of at least 2 (and at most 2^53)",
     "L": "the context length must be an integer of at least 2 (and at most 2^53)",
-    "P": "the number of training sequences must be a finite number above 0",
+    "P": "the number of training sequences must be a number above 0 (1e-12 to 1e20)",
     "inputs": f"must be one of {', '.join(get_args(Inputs))}",
-    "sigma_w": "the prior's standard deviation must be a finite number above 0",
-    "sigma_g": "the prior's standard deviation must be a finite number above 0",
-    "kappa": "the temperature must be a finite number above 0",
+    "sigma_w": "the prior's standard deviation must be a number above 0 (1e-9 to 1e9)",
+    "sigma_g": "the prior's standard deviation must be a number above 0 (1e-9 to 1e9)",
+    "kappa": "the temperature must be a number above 0 (1e-9 to 1e9)",
 }
+
+
+def _number(name: str, **default: Any) -> Any:
+    low, high = RANGES[name]
+    return Field(ge=low, le=high, **default)
 
 
 @dataclass(frozen=True)
@@ -119,14 +133,14 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    V: int = Field(ge=2, le=_LARGEST_INTEGER)
-    L: int = Field(ge=2, le=_LARGEST_INTEGER)
-    P: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    V: int = _number("V")
+    L: int = _number("L")
+    P: float | None = _number("P", default=None)
     score: SerializeAsAny[Score]
     inputs: Inputs = "positional"
-    sigma_w: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    sigma_g: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    kappa: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    sigma_w: float = _number("sigma_w", default=1.0)
+    sigma_g: float = _number("sigma_g", default=1.0)
+    kappa: float = _number("kappa", default=1.0)
 
     def __init__(self, **data: Any) -> None:
         if not isinstance(data.setdefault("score", "softmax"), Score):
@@ -214,9 +228,9 @@ def _axis(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise InputError(name, values, _RULES[name]) from None
     if axis.ndim != 1 or axis.size == 0:
         raise InputError(name, values, "a grid axis must be a list with at least one point")
+    low, high = RANGES[name]
     for value in axis:
-        in_range = 2 <= value <= _LARGEST_INTEGER and value == round(value) if name in INTEGER_AXES else value > 0
-        if not (math.isfinite(value) and in_range):
+        if not (low <= value <= high and (name not in INTEGER_AXES or value == round(value))):
             raise InputError(name, float(value), _RULES[name])
     if np.unique(axis).size != axis.size:
         raise InputError(name, values, "a grid axis must not repeat a point")

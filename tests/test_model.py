@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phasekit.errors import InputError
-from phasekit.model import AXES, Grid, Model, Parameters
+from phasekit.model import AXES, INTEGER_AXES, RANGES, Grid, Model, Parameters
 from phasekit.scores import Linear, Softmax
 
 GOOD = {"V": 8, "L": 16, "P": 256.0}
@@ -18,7 +18,7 @@ BAD = [
     *[
         (name, value)
         for name in ("P", "sigma_w", "sigma_g", "kappa")
-        for value in (0, -1.0, float("nan"), float("inf"), "many", [1.0, 2.0], 10**400)
+        for value in (0, -1.0, float("nan"), float("inf"), "many", [1.0, 2.0], 10**400, 1e-300, 1e30)
     ],
     *[(name, None) for name in ("sigma_w", "sigma_g", "kappa")],
     ("inputs", "tokens"),
@@ -69,7 +69,7 @@ def test_a_model_is_a_value():
 
 
 sizes = st.integers(2, 2**53)
-positive = st.floats(min_value=1e-300, allow_infinity=False, allow_nan=False)
+positive = st.floats(1e-9, 1e9)
 
 
 @given(
@@ -151,6 +151,19 @@ def test_a_wrong_axis_is_refused_in_one_line(axes, line):
     with pytest.raises(InputError, match=line) as refused:
         Grid(Model(**GOOD), axes)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_the_ends_of_a_range_belong_to_it(name):
+    for value in RANGES[name]:
+        assert getattr(Model(**{**GOOD, name: value}), name) == value
+        assert Model(**GOOD).grid(**{name: [value]}).axes[name] == value
+    beyond = [1, 2**53 + 2] if name in INTEGER_AXES else [RANGES[name][0] * 0.99, RANGES[name][1] * 1.01]
+    for value in beyond:
+        with pytest.raises(InputError, match=f"{name} = "):
+            Model(**{**GOOD, name: value})
+        with pytest.raises(InputError, match=f"{name} = "):
+            Model(**GOOD).grid(**{name: [value]})
 
 
 def test_every_number_of_a_model_can_be_an_axis():
