@@ -24,8 +24,8 @@ Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
 def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
     """Return W (V, V) and G (n, n) where a member starts.
 
-    * ``"uniform"``: uniform attention (``A = 11ᵀ/L``, also for linear attention), the pooling branch.
-    * ``"copy"``: attention with about half its weight one position back, the copy branch.
+    * ``"uniform"``: uniform attention, the pooling branch.
+    * ``"copy"``: attention raised one position back, the copy branch.
     * ``"random"``: W and G drawn from their priors.
 
     The first two carry noise of 2 % of the prior, and the readout that is best for their attention if data were
@@ -59,17 +59,24 @@ def draw_starts(
 
 @lru_cache
 def uniform_logits(model: Model) -> NDArray[np.float64]:
-    """Return equal logits whose attention rows sum to 1."""
-    if model.score.normalised:
-        return np.zeros((model.L, model.L))
-    return np.full((model.L, model.L), _height(model, np.ones((model.L, model.L)), lambda A: A.sum(1).mean(), 1.0))
+    """Return equal logits: 0 where the rows of A sum to 1 anyway, else as high as the prior makes it cheap."""
+    ones = np.ones((model.L, model.L))
+    return 0 * ones if model.score.normalised else _affordable_height(model, ones) * ones
 
 
 @lru_cache
 def copy_logits(model: Model) -> NDArray[np.float64]:
-    """Return logits raised one position back, so far that half of the weight stands there."""
+    """Return logits raised one position back: to half of the weight where rows sum to 1, else as is cheap."""
     shift = np.roll(np.eye(model.L), 1, axis=1).T
-    return _height(model, shift, lambda A: (A * shift).sum(1).mean(), 0.5) * shift
+
+    def missing_weight(height: float) -> float:
+        return float((_attention(model, height * shift) * shift).sum(1).mean()) - 0.5
+
+    if not model.score.normalised:
+        return _affordable_height(model, shift) * shift
+    if missing_weight(_LARGEST_LOGIT) <= 0:
+        return _LARGEST_LOGIT * shift
+    return float(brentq(missing_weight, 0.0, _LARGEST_LOGIT, xtol=1e-6)) * shift
 
 
 def best_readout(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -95,17 +102,10 @@ def _attention(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]
     return np.asarray(model.score.rows(torch.from_numpy(logits)))
 
 
-def _height(
-    model: Model, pattern: NDArray[np.float64], measure: Callable[[NDArray[np.float64]], float], target: float
-) -> float:
-    """Return the height at which attention to ``height * pattern`` measures ``target`` (or the largest one allowed)."""
-
-    def excess(height: float) -> float:
-        return float(measure(_attention(model, height * pattern))) - target
-
-    if excess(_LARGEST_LOGIT) <= 0:
-        return _LARGEST_LOGIT
-    return float(brentq(excess, 0.0, _LARGEST_LOGIT, xtol=1e-6))
+def _affordable_height(model: Model, pattern: NDArray[np.float64]) -> float:
+    """Return the height at which the pattern's prior cost is a tenth of U(0, 0) = P/(2κ)."""
+    cost = (_queries_and_keys(model, pattern) ** 2).sum() / model.sigma_g**2
+    return float(np.sqrt(0.1 * (model.P or 0.0) / (model.kappa * cost)))
 
 
 def _queries_and_keys(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
