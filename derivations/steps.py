@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import sympy as sp
 
-from derivations.symbols import LATEX
+from derivations.typeset import latex, unicode
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,11 @@ class Step:
 
     words: str
     equations: tuple[sp.Basic, ...] = ()
+
+    @classmethod
+    def of(cls, function: Callable[..., object], *equations: sp.Basic) -> Step:
+        """Make a step whose words are the docstring of the function that does it."""
+        return cls(" ".join((inspect.getdoc(function) or "").split()), equations)
 
 
 @dataclass(frozen=True)
@@ -29,28 +37,34 @@ class Derivation:
     title : str
     section : str
         The section of docs/theory.md that it belongs to.
-    steps : tuple of Step
+    build : callable
+        Carries the derivation out; called when the steps are first asked for, since SymPy takes its time.
     """
 
     name: str
     title: str
     section: str
-    steps: tuple[Step, ...]
+    build: Callable[[], tuple[Step, ...]]
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps in order."""
+        return self.build()
 
     def text(self, width: int = 100) -> str:
         """Return the derivation for a terminal, equations drawn in Unicode."""
         parts = [f"{self.title}  (docs/theory.md, section {self.section})"]
         for number, step in enumerate(self.steps, 1):
-            parts.append(textwrap.fill(f"{number}. {step.words}", width, subsequent_indent="   "))
+            indent = " " * (len(str(number)) + 2)
+            parts.append(textwrap.fill(f"{number}. {step.words}", width, subsequent_indent=indent))
             for equation in step.equations:
-                parts.append(textwrap.indent(sp.pretty(equation, use_unicode=True, wrap_line=False), "       "))
+                parts.append(textwrap.indent(unicode(equation), "        "))
         return "\n\n".join(parts) + "\n"
 
     def latex(self) -> str:
         """Return the derivation as Markdown with LaTeX equations."""
-        parts = [f"# {self.title}", f"(`{self.name}`, docs/theory.md section {self.section})"]
+        parts = [f"## {self.title}", f"`phasekit derive {self.name}`, docs/theory.md section {self.section}"]
         for number, step in enumerate(self.steps, 1):
-            parts.append(f"{number}. {step.words}")
-            for equation in step.equations:
-                parts.append(f"$$\n{sp.latex(equation, symbol_names=LATEX)}\n$$")
+            parts.append(f"**{number}.** {step.words}")
+            parts += [f"$$\n{latex(equation)}\n$$" for equation in step.equations]
         return "\n\n".join(parts) + "\n"

@@ -8,24 +8,20 @@ P, V, L = sp.symbols("P V L", positive=True)
 sigma_w, sigma_g, kappa = sp.symbols("sigma_w sigma_g kappa", positive=True)
 #: Cost λ of the uniform pattern: λ s²/(2σ_g²).
 lam = sp.Symbol("lam", positive=True)
-#: Strength of the data against the prior of W: t = P σ_w²/(κV).
-t = sp.Symbol("t", positive=True)
 
 #: The four averages of an attention matrix: row sum, squared row sum, copy overlap, squared norm.
 s, s2, g, q = sp.symbols("s s2 g q", real=True)
 #: Order parameters of linear attention, and the logit gap Δ of softmax attention.
 c1, cG = sp.symbols("c1 cG", real=True)
 gap = sp.Symbol("gap", real=True)
-
-#: Squared ratio x = (P σ_w σ_g/(κV))² of data to prior, in the Landau expansion.
-x = sp.Symbol("x", positive=True)
-#: Gap at the upper minimum when both minima have the same action.
+#: Gap at the upper minimum of softmax attention when both minima have the same action.
 D = sp.Symbol("D", positive=True)
 
-#: What t stands for.
+#: Strength of the data against the prior of W, and what it stands for.
+t = sp.Symbol("t", positive=True)
 T = P * sigma_w**2 / (kappa * V)
-
-#: What x stands for.
+#: Squared ratio of data to prior in the Landau expansion, and what it stands for.
+x = sp.Symbol("x", positive=True)
 X = (P * sigma_w * sigma_g / (kappa * V)) ** 2
 
 #: How the symbols look in LaTeX.
@@ -39,3 +35,12 @@ LATEX = {
     cG: "c_G",
     gap: r"\Delta",
 }
+#: Symbols whose name in the code is written out, as they look on a terminal.
+GREEK = {lam: sp.Symbol("lambda"), gap: sp.Symbol("Delta")}
+
+
+def named(text: str, latex: str) -> sp.Symbol:
+    """Return a symbol for the left-hand side of a displayed equation, with its LaTeX form."""
+    symbol = sp.Symbol(text)
+    LATEX[symbol] = latex
+    return symbol

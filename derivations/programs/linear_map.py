@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations import evidence, linear
+from derivations import evidence, linear, prior
 from derivations.programs.program import Function, Line, Module
 from derivations.symbols import L, P, T, V, c1, cG, g, kappa, lam, q, s, s2, sigma_g, sigma_w, t
 
@@ -77,9 +77,11 @@ HESSIAN = (
     stiff + copying - load * per_u_sq * (4 * bracket - 3),
 )
 
-ACCURACY = """Accuracy: S and the loss to a few units in the last place of their own value; a derivative relative to the sum
-of the absolute values of its terms (data and prior), because it is their difference. The copy overlap g = cG + c1/L
-enters the derivatives as a factor; where it cancels, they are accurate relative to |cG| + |c1|/L."""
+ACCURACY = (
+    "S and the loss to a few units in the last place of their own value; a derivative relative to the sum of the "
+    "absolute values of its terms (data and prior), because it is their difference. The copy overlap g = cG + "
+    "c1/L enters the derivatives as a factor; where it cancels, they are accurate relative to |cG| + |c1|/L."
+)
 
 
 def module() -> Module:
@@ -89,7 +91,7 @@ def module() -> Module:
     gradient = (sp.diff(action, c1), sp.diff(action, cG))
     hessian = (sp.diff(action, c1, 2), sp.diff(action, c1, cG), sp.diff(action, cG, 2))
     S = sp.Symbol("S")
-    shown = (sp.Eq(S, evidence.data_action() + linear.prior()), sp.Eq(t, T))
+    shown = (sp.Eq(S, evidence.data_action() + prior.pattern_cost()), sp.Eq(t, T))
     return Module(
         "linear_map",
         "Map action of linear attention over the order parameters c1 (pooling) and cG (copying).",
@@ -117,17 +119,8 @@ def module() -> Module:
                 "Return (S_c1, S_cG).",
                 ARGUMENTS,
                 (
-                    *MODEL,
-                    *PULLS,
-                    *PLACE,
-                    Line(per_u1, 1 / (1 + t * s**2)),
-                    PER_U,
-                    Line(drive, g * per_u**2),
-                    LEAN,
-                    MIXED,
-                    LOAD,
-                    FORCE_S,
-                    BOTH,
+                    *(*MODEL, *PULLS, *PLACE, Line(per_u1, 1 / (1 + t * s**2)), PER_U),
+                    *(Line(drive, g * per_u**2), LEAN, MIXED, LOAD, FORCE_S, BOTH),
                 ),
                 GRADIENT,
                 gradient,
@@ -137,21 +130,8 @@ def module() -> Module:
                 "Return (S_c1c1, S_c1cG, S_cGcG).",
                 ARGUMENTS,
                 (
-                    *MODEL,
-                    *PULLS,
-                    *PLACE,
-                    Line(per_u1, 1 / (1 + t * s**2)),
-                    PER_U,
-                    BRACKET,
-                    PER_U_SQ,
-                    COPY_SQUARE,
-                    LEAN,
-                    MIXED,
-                    LOAD,
-                    FORCE_S,
-                    STIFF,
-                    TURN,
-                    SIDE,
+                    *(*MODEL, *PULLS, *PLACE, Line(per_u1, 1 / (1 + t * s**2)), PER_U, BRACKET, PER_U_SQ),
+                    *(COPY_SQUARE, LEAN, MIXED, LOAD, FORCE_S, STIFF, TURN, SIDE),
                 ),
                 HESSIAN,
                 hessian,
@@ -161,24 +141,8 @@ def module() -> Module:
                 "Return (S, S_c1, S_cG, S_c1c1, S_c1cG, S_cGcG), for about the price of the Hessian.",
                 ARGUMENTS,
                 (
-                    *MODEL,
-                    *PULLS,
-                    *PLACE,
-                    SQUARE,
-                    COPY_SQUARE,
-                    PER_U1,
-                    PER_U,
-                    BRACKET,
-                    PER_U_SQ,
-                    DRIVE,
-                    LEAN,
-                    MIXED,
-                    LOAD,
-                    FORCE_S,
-                    BOTH,
-                    STIFF,
-                    TURN,
-                    SIDE,
+                    *(*MODEL, *PULLS, *PLACE, SQUARE, COPY_SQUARE, PER_U1, PER_U, BRACKET, PER_U_SQ),
+                    *(DRIVE, LEAN, MIXED, LOAD, FORCE_S, BOTH, STIFF, TURN, SIDE),
                 ),
                 (VALUE, *GRADIENT, *HESSIAN),
                 (action, *gradient, *hessian),
@@ -188,16 +152,8 @@ def module() -> Module:
                 "Return the mean squared error per position at the best W, at the averages s, s2 = s², g, q.",
                 ARGUMENTS,
                 (
-                    STRENGTH,
-                    REST,
-                    SLOPE,
-                    ROW_SUM,
-                    OVERLAP,
-                    Line(u1, 1 + t * s**2),
-                    SPREAD,
-                    Line(w, 1 + spread),
-                    FIELD,
-                    NORM,
+                    *(STRENGTH, REST, SLOPE, ROW_SUM, OVERLAP),
+                    *(Line(u1, 1 + t * s**2), SPREAD, Line(w, 1 + spread), FIELD, NORM),
                 ),
                 ((1 / u1**2 + (V - 1) * (w**2 + field * spread) / u**2) / V,),
                 (loss,),

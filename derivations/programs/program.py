@@ -11,11 +11,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from derivations.symbols import L, V
-
-
-class NotProven(AssertionError):
-    """The numeric form of a formula differs from the derived one."""
+from derivations.proof import NotProven, require_equal
 
 
 @dataclass(frozen=True)
@@ -75,8 +71,7 @@ class Function:
         if len(self.outputs) != len(self.derived):
             raise NotProven(f"{self.name}: {len(self.outputs)} outputs, {len(self.derived)} derived expressions")
         for k, (computed, derived) in enumerate(zip(self.unfolded(), self.derived, strict=True)):
-            if not vanishes(computed - derived):
-                raise NotProven(f"{self.name}, output {k}: the numeric form isn't the derived one")
+            require_equal(computed, derived, f"{self.name}, output {k}: the numeric form isn't the derived one")
 
 
 @dataclass(frozen=True)
@@ -87,48 +82,3 @@ class Module:
     summary: str
     functions: tuple[Function, ...]
     accuracy: str
-
-
-def vanishes(expression: sp.Expr) -> bool:
-    """Decide whether an expression is identically zero for V, L > 1.
-
-    Handles rational functions of the symbols, of square roots, of exponentials (exp(k z) is the k-th power of one
-    positive symbol per z) and of logarithms, and half angles of ``atan2``.
-    """
-    beyond_one = {symbol: 1 + sp.Dummy(positive=True) for symbol in (V, L)}
-    expression = expression.replace(_is_half_angle, _half_angle)
-    if expression.find(_is_root) or expression.has(sp.log):
-        expression = expression.subs(beyond_one).replace(sp.log, lambda argument: sp.log(sp.factor(argument)))
-        expression = sp.expand_log(expression, force=True)
-        expression = expression.replace(_is_root, lambda root: sp.sqrt(sp.factor(root.base)) ** (2 * root.exp))
-    symbols: dict[sp.Expr, sp.Dummy] = {}
-    powers = {}
-    for exponential in expression.atoms(sp.exp):
-        k, z = exponential.args[0].as_coeff_Mul()
-        powers[exponential] = symbols.setdefault(z, sp.Dummy(positive=True)) ** k
-    numerator, _ = sp.fraction(sp.together(expression.xreplace(powers)))
-    return _expands_to_zero(numerator)
-
-
-def _expands_to_zero(expression: sp.Expr) -> bool:
-    """Multiply out as a sparse polynomial (much faster than ``expand``); roots and logarithms count as symbols."""
-    atoms = {atom: sp.Dummy() for atom in expression.find(lambda e: _is_root(e) or isinstance(e, sp.log))}
-    expression = expression.xreplace(atoms)
-    if not expression.free_symbols:
-        return bool(expression == 0)
-    ring = sp.polys.rings.PolyRing(sorted(expression.free_symbols, key=str), sp.QQ)
-    return bool(ring.from_expr(expression) == 0)
-
-
-def _is_root(expression: sp.Expr) -> bool:
-    return bool(expression.is_Pow and expression.exp.is_Rational and not expression.exp.is_Integer)
-
-
-def _is_half_angle(expression: sp.Expr) -> bool:
-    return isinstance(expression, sp.tan) and isinstance(2 * expression.args[0], sp.atan2)
-
-
-def _half_angle(tangent: sp.Expr) -> sp.Expr:
-    """Return tan(θ/2) = (√(x² + y²) − x)/y for θ = atan2(y, x)."""
-    y, x = (2 * tangent.args[0]).args
-    return (sp.sqrt(x**2 + y**2) - x) / y

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations import evidence, softmax
+from derivations import evidence, prior, softmax
 from derivations.programs.program import Function, Line, Module
 from derivations.symbols import L, P, T, V, g, gap, kappa, q, s, s2, sigma_g, sigma_w, t
 
@@ -47,8 +47,11 @@ GRADIENT = stiffness * gap - weight * (1 + y)
 # From N'' D − 2 N'² with N' = −2x(1 + y), N'' = 2x(1 + 2y), and the terms that cancel identically taken out.
 HESSIAN = stiffness + weight * per_D * (full * wide - x * (2 + y * (2 + wide)))
 
-ACCURACY = """Accuracy: S and the loss to a few units in the last place of their own value; a derivative relative to the sum
-of the absolute values of its terms (data and prior), because it is their difference. Valid for gap > −700."""
+ACCURACY = (
+    "S and the loss to a few units in the last place of their own value; a derivative relative to the sum of the "
+    "absolute values of its terms (data and prior), because it is their difference. Valid for gap > −700 (below, "
+    "the odds overflow)."
+)
 
 
 def module() -> Module:
@@ -93,7 +96,7 @@ def module() -> Module:
                 (STRENGTH, FULL, OTHERS, EXCESS, DATA, BULK, BASE, STIFFNESS, ODDS, NUMERATOR_PLAIN),
                 (base + bulk * N / (N + t) + stiffness * gap**2 / 2,),
                 (action,),
-                (sp.Eq(S, evidence.data_action() + softmax.prior()), sp.Eq(t, T)),
+                (sp.Eq(S, evidence.data_action() + prior.gap_cost()), sp.Eq(t, T)),
             ),
             Function(
                 "gradient",
