@@ -1,5 +1,6 @@
 """The set-up: the pins agree with each other, and importing phasekit costs nothing that isn't used."""
 
+import ast
 import json
 import re
 import subprocess
@@ -29,6 +30,17 @@ def pins(lines: list[str]) -> dict[str, str]:
     return {name: match[2] for name, match in zip(names, found, strict=True) if match}
 
 
+def imports(path: Path) -> set[str]:
+    """Return the top-level packages that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add(str(node.module).partition(".")[0])
+    return found
+
+
 @pytest.fixture(scope="module")
 def constraints() -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
@@ -47,6 +59,16 @@ def test_every_direct_requirement_is_pinned_and_the_pin_allowed(constraints):
     assert DIRECT.keys() <= constraints.keys()
     for name, requirement in DIRECT.items():
         assert requirement.specifier.contains(constraints[name]), (name, requirement, constraints[name])
+
+
+def test_every_imported_package_is_a_direct_requirement():
+    own = {"phasekit", "derivations", "figures", "benchmarks", "tests"}
+    files = [path for folder in [*own, ".ci"] for path in (ROOT / folder).rglob("*.py")]
+    imported = set().union(*(imports(path) for path in files)) - own - sys.stdlib_module_names
+    provides = metadata.packages_distributions()
+    missing = {name for name in imported if not {canonicalize_name(d) for d in provides.get(name, [])} & DIRECT.keys()}
+    assert len(files) > 20
+    assert not missing
 
 
 def test_pins_reach_everything_that_the_packages_require(constraints):
