@@ -13,23 +13,45 @@ from phasekit.scores.precision import compute_dtype
 #: Elements of a block for each CPU thread: with its scratch, five times 256 KiB in float32, in second-level cache.
 BLOCK = 2**16
 
-#: Which matrices, and which of their rows.
-Block = tuple[slice, slice]
 
-
-def blocks(matrices: Tensor) -> Iterator[Block]:
-    """Cut ``(groups, queries, keys)`` into blocks of whole rows: several small matrices, or a part of a large one.
+@dataclass(frozen=True)
+class Blocks:
+    """How ``(groups, queries, keys)`` is cut into whole rows: several small matrices, or a part of a large one.
 
     Elsewhere than on a CPU everything is one block.
     """
-    groups, queries, keys = matrices.shape
-    on_cpu = matrices.device.type == "cpu"
-    rows = max(1, BLOCK * torch.get_num_threads() // max(1, keys) if on_cpu else groups * queries)
-    if rows >= queries:
-        step = rows // max(1, queries)
-        yield from ((slice(g, g + step), slice(None)) for g in range(0, groups, step))
-    else:
-        yield from ((slice(g, g + 1), slice(q, q + rows)) for g in range(groups) for q in range(0, queries, rows))
+
+    groups: int
+    queries: int
+    step: int
+    rows: int
+
+    @staticmethod
+    def of(matrices: Tensor) -> Blocks:
+        """Choose the cut for the shape, device and number of threads."""
+        groups, queries, keys = matrices.shape
+        on_cpu = matrices.device.type == "cpu"
+        rows = max(1, BLOCK * torch.get_num_threads() // max(1, keys) if on_cpu else groups * queries)
+        if rows >= queries:
+            return Blocks(groups, queries, step=rows // max(1, queries), rows=max(1, queries))
+        return Blocks(groups, queries, step=1, rows=rows)
+
+    def cut(self, matrices: Tensor) -> Iterator[Tensor]:
+        """Yield the blocks of ``(groups, queries, …)`` as views."""
+        for some in torch.split(matrices, self.step):
+            yield from torch.split(some, self.rows, dim=1)
+
+    def spread(self, numbers: Tensor) -> Iterator[Tensor]:
+        """Yield for each block its part of ``(groups, 1, 1)``."""
+        for some in torch.split(numbers, self.step):
+            for _ in range(0, self.queries, self.rows):
+                yield some
+
+    def slices(self) -> Iterator[tuple[slice, slice]]:
+        """Yield for each block which groups and which queries it holds."""
+        for g in range(0, self.groups, self.step):
+            for q in range(0, self.queries, self.rows):
+                yield slice(g, g + self.step), slice(q, q + self.rows)
 
 
 def grouped(tensor: Tensor, shape: Sequence[int]) -> Tensor:
@@ -59,10 +81,8 @@ class Added:
     group: list[int]
 
     @staticmethod
-    def of(keep: Tensor | None, blind: Tensor | None, bias: Tensor | None, logits: Tensor) -> Added | None:
+    def of(keep: Tensor, blind: Tensor | None, bias: Tensor | None, logits: Tensor) -> Added:
         """Join the parts of a mask; ``blind`` rows are left as they are (they are cleared behind the softmax)."""
-        if keep is None:
-            return None
         shown = keep if blind is None else keep | blind
         added = torch.zeros(shown.shape, dtype=compute_dtype(logits), device=logits.device)
         added.masked_fill_(~shown, -torch.inf)
@@ -73,10 +93,10 @@ class Added:
         which = torch.arange(len(matrices)).reshape(added.shape[:-2]).expand(logits.shape[:-2])
         return Added(matrices, which.reshape(-1).tolist())
 
-    def at(self, block: Block) -> Tensor:
-        """Return what a block's logits get added; broadcasts to them."""
-        groups, queries = block
-        chosen = self.group[groups]
-        alike = min(chosen) == max(chosen)
-        matrices = self.matrices[chosen[0] : chosen[0] + 1] if alike else self.matrices[chosen]
-        return matrices if matrices.shape[1] == 1 else matrices[:, queries]
+    def cut(self, blocks: Blocks) -> Iterator[Tensor]:
+        """Yield what the logits of each block get added; broadcasts to them."""
+        for groups, queries in blocks.slices():
+            chosen = self.group[groups]
+            alike = min(chosen) == max(chosen)
+            matrices = self.matrices[chosen[0] : chosen[0] + 1] if alike else self.matrices[chosen]
+            yield matrices if matrices.shape[1] == 1 else matrices[:, queries]

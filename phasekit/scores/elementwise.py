@@ -21,7 +21,7 @@ class ElementwiseSoftmax(Score):
     differentiation where it isn't overridden:
 
     * :meth:`slope` and :meth:`parameter_slopes`, the first derivatives of t, as differentiable expressions;
-    * :meth:`transform_into` and :meth:`pull_back_into`, the same as kernels without autograd that reuse memory. Paths
+    * :meth:`transform_into` and :meth:`pull_back_over`, the same as kernels without autograd that reuse memory. Paths
       that work through attention in blocks are made of these two and need to know nothing else about t.
 
     ``values`` are the learnable parameters by name, tensors that broadcast to z as (heads, 1, 1).
@@ -61,27 +61,27 @@ class ElementwiseSoftmax(Score):
         """Write t(z) into ``out`` (of z's shape, dtype and device; not z itself) and return it. No autograd."""
         return out.copy_(self.transform(z, **values))
 
-    def pull_back_into(
-        self, z: Tensor, upstream: Tensor, out: Tensor, learned: Sequence[str], **values: Tensor
-    ) -> dict[str, Tensor]:
-        """Write ``upstream · ∂t/∂z`` into ``out`` and return Σ upstream · ∂t/∂value. No autograd.
+    def pull_back_over(
+        self, z: Tensor, upstream: Tensor, learned: Sequence[str], **values: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return ``upstream · ∂t/∂z`` and Σ upstream · ∂t/∂value, for dU/dt = ``upstream``. No autograd.
 
         Parameters
         ----------
-        z, upstream, out : Tensor, shape (groups, queries, keys)
-            ``upstream`` is dU/dt; it and ``out`` may be overwritten, and may be one tensor.
+        z, upstream : Tensor, shape (groups, queries, keys)
+            ``upstream`` may be overwritten and returned, z not.
         learned : names of the parameters whose gradient is wanted
         values : each of shape () or (groups, 1, 1)
 
         Returns
         -------
+        Tensor, shape (groups, queries, keys)
         dict of name to Tensor, shape (groups, 1, 1)
             Sums over queries and keys.
         """
         slopes = self.parameter_slopes(z, **values) if learned else {}
         sums = {name: (upstream * slopes[name]).sum(dim=(-2, -1), keepdim=True) for name in learned}
-        out.copy_(upstream * self.slope(z, **values))
-        return sums
+        return upstream * self.slope(z, **values), sums
 
     def rows(
         self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
@@ -90,6 +90,21 @@ class ElementwiseSoftmax(Score):
         from phasekit.scores.masks import read_mask
 
         return elementwise_rows(self, logits, read_mask(mask, logits), self.values(parameters, logits))
+
+    def attention_weights(
+        self,
+        query: Tensor,
+        key: Tensor,
+        *,
+        scale: float | None = None,
+        mask: Tensor | None = None,
+        parameters: Mapping[str, Tensor] | None = None,
+        offset: int = 0,
+    ) -> Tensor:
+        from phasekit.scores.elementwise_rows import elementwise_attention_weights
+
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        return elementwise_attention_weights(self, query * scale, key, mask, parameters)
 
     def pull_back(
         self,

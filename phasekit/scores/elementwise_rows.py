@@ -14,16 +14,17 @@ at every level. What compiles (``torch.compile``) is the plain formula, which th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from phasekit.scores.blocks import Added, blocks, grouped, per_matrix
+from phasekit.scores.blocks import Added, Blocks, grouped, per_matrix
 from phasekit.scores.elementwise import ElementwiseSoftmax
-from phasekit.scores.masks import Mask, blind_rows, masked_softmax
+from phasekit.scores.masks import Mask, blind_rows, masked_softmax, read_mask
 from phasekit.scores.precision import compute_dtype, widen
 
 
@@ -31,9 +32,31 @@ def elementwise_rows(score: ElementwiseSoftmax, logits: Tensor, mask: Mask, valu
     """Return softmax(t(logits) + bias) over visible keys; shapes and dtypes as in ``Score.rows``."""
     if torch.compiler.is_compiling():
         return plain_rows(score, logits, mask, values)
-    transform = _Transform(score, tuple(values))
-    weights: Tensor = _Rows.apply(transform, logits, mask.keep, mask.bias, *values.values())  # type: ignore[no-untyped-call]
-    return weights
+    return _Rows.apply(_Call(score, tuple(values)), logits, *mask, *values.values())  # type: ignore[no-untyped-call, no-any-return]
+
+
+def elementwise_attention_weights(
+    score: ElementwiseSoftmax,
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    parameters: Mapping[str, Tensor] | None,
+) -> Tensor:
+    """Return the same from scaled queries and keys.
+
+    Nobody else sees the logits here, so the backward pass writes their gradient over them. On a CPU that saves more
+    than the transform costs: large memory that is new to the process is slow.
+    """
+
+    def logits() -> Tensor:
+        return query @ key.transpose(-1, -2)
+
+    z = logits()
+    values = score.values(parameters, z)
+    if torch.compiler.is_compiling():
+        return plain_rows(score, z, read_mask(mask, z), values)
+    call = _Call(score, tuple(values), logits)
+    return _Rows.apply(call, z, *read_mask(mask, z), *values.values())  # type: ignore[no-untyped-call, no-any-return]
 
 
 def plain_rows(score: ElementwiseSoftmax, logits: Tensor, mask: Mask, values: dict[str, Tensor]) -> Tensor:
@@ -41,14 +64,28 @@ def plain_rows(score: ElementwiseSoftmax, logits: Tensor, mask: Mask, values: di
     return masked_softmax(score.transform(widen(logits), **values), mask, logits.dtype)
 
 
-@dataclass(frozen=True)
-class _Transform:
-    """The transform t, and the names of its parameters in the order in which their tensors are passed."""
+@dataclass(eq=False)
+class _Call:
+    """What a call of :class:`_Rows` knows besides tensors.
+
+    Attributes
+    ----------
+    score : ElementwiseSoftmax
+        Has the transform t.
+    names : tuple of str
+        The names of its parameters, in the order in which their tensors are passed.
+    logits : callable, optional
+        Computes the logits again. If given, the logits' memory may be written over.
+    overwritten : bool
+        Whether that has happened.
+    """
 
     score: ElementwiseSoftmax
     names: tuple[str, ...]
+    logits: Callable[[], Tensor] | None = None
+    overwritten: bool = False
 
-    def named(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
+    def named(self, values: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.names, values, strict=True))
 
 
@@ -56,67 +93,75 @@ class _Rows(torch.autograd.Function):
     """(logits, keep, bias, *values) → weights."""
 
     @staticmethod
-    def forward(t: _Transform, logits: Tensor, keep: Tensor | None, bias: Tensor | None, *values: Tensor) -> Tensor:
+    def forward(call: _Call, logits: Tensor, keep: Tensor | None, bias: Tensor | None, *values: Tensor) -> Tensor:
         weights = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
         blind = None if keep is None else blind_rows(keep)
         if blind is not None and not bool(blind.any()):
             blind = None
         z, p = grouped(logits, logits.shape), grouped(weights, logits.shape)
-        added = Added.of(keep, blind, bias, logits)
-        spread = [grouped(value, per_matrix(logits)) for value in values]
-        for block in blocks(z):
-            z_block = widen(z[block])
-            numbers = t.named([value[block[0]] for value in spread])
-            transformed = t.score.transform_into(z_block, torch.empty_like(z_block), **numbers)
-            if added is not None:
-                transformed += added.at(block)
+        blocks = Blocks.of(z)
+        added = repeat(None) if keep is None else Added.of(keep, blind, bias, logits).cut(blocks)
+        numbers = _per_block(blocks, call, logits, values)
+        for z_block, p_block, added_block, named in zip(blocks.cut(z), blocks.cut(p), added, numbers, strict=False):
+            z_block = widen(z_block)
+            transformed = call.score.transform_into(z_block, torch.empty_like(z_block), **named)
+            if added_block is not None:
+                transformed += added_block
             if p.dtype == transformed.dtype:
-                torch.softmax(transformed, dim=-1, out=p[block])
+                torch.softmax(transformed, dim=-1, out=p_block)
             else:
-                p[block] = transformed.softmax(dim=-1)
+                p_block.copy_(transformed.softmax(dim=-1))
         if blind is not None:
             weights.masked_fill_(blind, 0)
         return weights
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.transform, logits, _, bias, *values = inputs
+        ctx.call, logits, _, bias, *values = inputs
         ctx.save_for_backward(logits, output, bias, *values)
         ctx.save_for_forward(logits, output, bias, *values)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         logits, weights, bias, *values = ctx.saved_tensors
-        t: _Transform = ctx.transform
+        call: _Call = ctx.call
         _, _, _, bias_wanted, *values_wanted = ctx.needs_input_grad
-        learned = tuple(name for name, wanted in zip(t.names, values_wanted, strict=True) if wanted)
-        gradients = iter(
-            _Backward.apply(t, learned, bias_wanted, logits, weights, upstream, bias, *values)  # type: ignore[no-untyped-call]
-        )
+        learned = tuple(name for name, wanted in zip(call.names, values_wanted, strict=True) if wanted)
+        if call.overwritten and call.logits is not None:
+            logits = call.logits().to(weights.dtype)
+        arguments = (call, learned, bias_wanted, logits, weights, upstream, bias, *values)
+        if call.logits is not None and logits.is_contiguous() and not torch.is_grad_enabled():
+            # ``data``: the next backward pass must find its tensors unchanged in autograd's books, and computes anew.
+            gradients = iter(_lean_backward(*arguments, out=logits.data))
+            call.overwritten = True
+        else:
+            gradients = iter(_Backward.apply(*arguments))  # type: ignore[no-untyped-call]
         dz = next(gradients)
         dbias = next(gradients) if bias_wanted else None
-        return None, dz, None, dbias, *(next(gradients) if name in learned else None for name in t.names)
+        return None, dz, None, dbias, *(next(gradients) if name in learned else None for name in call.names)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
         logits, weights, _, *values = ctx.saved_tensors
         _, dz, _, dbias, *dvalues = tangents
-        t: _Transform = ctx.transform
-        z, p, numbers = widen(logits), widen(weights), t.named(values)
+        call: _Call = ctx.call
+        z, p, named = widen(logits), widen(weights), call.named(values)
         dt = torch.zeros_like(z)
         if dz is not None:
-            dt = dt + t.score.slope(z, **numbers) * dz
+            dt = dt + call.score.slope(z, **named) * dz
         if dbias is not None:
             dt = dt + dbias
-        for name, dvalue in zip(t.names, dvalues, strict=True):
+        slopes = call.score.parameter_slopes(z, **named) if any(d is not None for d in dvalues) else {}
+        for name, dvalue in zip(call.names, dvalues, strict=True):
             if dvalue is not None:
-                dt = dt + t.score.parameter_slopes(z, **numbers)[name] * dvalue
+                dt = dt + slopes[name] * dvalue
         return (p * (dt - (p * dt).sum(dim=-1, keepdim=True))).to(weights.dtype)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], t: _Transform, *tensors: Any) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], call: _Call, *tensors: Any) -> tuple[Tensor, int]:
         full, *others = _batch_in_front(info.batch_size, in_dims[1:], tensors, full=1)
-        return _Rows.apply(t, *full, *others), 0  # type: ignore[no-untyped-call]
+        # Without permission to write over the logits: computing them again belongs to one sample, not to the batch.
+        return _Rows.apply(_Call(call.score, call.names), *full, *others), 0  # type: ignore[no-untyped-call]
 
 
 class _Backward(torch.autograd.Function):
@@ -124,7 +169,7 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        t: _Transform,
+        call: _Call,
         learned: tuple[str, ...],
         bias_wanted: bool,
         logits: Tensor,
@@ -133,27 +178,8 @@ class _Backward(torch.autograd.Function):
         bias: Tensor | None,
         *values: Tensor,
     ) -> tuple[Tensor, ...]:
-        dtype = compute_dtype(logits)
-        z, p, delta = (grouped(tensor, logits.shape) for tensor in (logits, weights, upstream))
-        dlogits = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
-        dtransformed = torch.empty(logits.shape if bias_wanted else (0,), dtype=dtype, device=logits.device)
-        spread = [grouped(value, per_matrix(logits)) for value in values]
-        sums = {name: logits.new_zeros((z.shape[0], 1, 1), dtype=dtype) for name in learned}
-        dz, dt = grouped(dlogits, logits.shape), grouped(dtransformed, logits.shape) if bias_wanted else None
-        for block in blocks(z):
-            z_block, p_block = widen(z[block]), widen(p[block])
-            dt_block = torch._softmax_backward_data(widen(delta[block]), p_block, -1, dtype)
-            if dt is not None:
-                dt[block] = dt_block
-            out = dz[block] if logits.dtype == dtype else dt_block
-            numbers = t.named([value[block[0]] for value in spread])
-            for name, partial in t.score.pull_back_into(z_block, dt_block, out, learned, **numbers).items():
-                sums[name][block[0]] += partial
-            if logits.dtype != dtype:
-                dz[block] = out
-        dbias = [dtransformed.sum_to_size(bias.shape).to(bias.dtype)] if bias is not None and bias_wanted else []
-        shapes = {name: value.shape for name, value in zip(t.names, values, strict=True)}
-        return dlogits, *dbias, *(sums[name].view(per_matrix(logits)).sum_to_size(shapes[name]) for name in learned)
+        out = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
+        return _lean_backward(call, learned, bias_wanted, logits, weights, upstream, bias, *values, out=out)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -182,29 +208,71 @@ class _Backward(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Any, Any]:
         constants, tensors, dims = inputs[:3], inputs[3:], in_dims[3:]
-        t, learned, bias_wanted = constants
+        call, learned, bias_wanted = constants
         full, bias, *values = _batch_in_front(info.batch_size, dims, tensors, full=3)
         # Every sample has its own gradient even of what the samples share: give those a batch axis of their own.
         spread = [None if x is None else _own_axis(x, full[0]) for x in (bias, *values)]
         gradients = _Backward.apply(*constants, *full, *spread)  # type: ignore[no-untyped-call]
         shapes = [_sample_shape(x, dim) for x, dim in zip(tensors[3:], dims[3:], strict=True)]
         wanted = [shapes[0]] if bias_wanted else []
-        wanted += [shape for shape, name in zip(shapes[1:], t.names, strict=True) if name in learned]
+        wanted += [shape for shape, name in zip(shapes[1:], call.names, strict=True) if name in learned]
         reshaped = [g.reshape(info.batch_size, *shape) for g, shape in zip(gradients[1:], wanted, strict=True)]
         return (gradients[0], *reshaped), (0,) * len(gradients)
 
 
-def _plain_backward(constants: tuple[_Transform, tuple[str, ...], bool], bias: Tensor | None) -> Any:
+def _lean_backward(
+    call: _Call,
+    learned: tuple[str, ...],
+    bias_wanted: bool,
+    logits: Tensor,
+    weights: Tensor,
+    upstream: Tensor,
+    bias: Tensor | None,
+    *values: Tensor,
+    out: Tensor,
+) -> tuple[Tensor, ...]:
+    """Compute what :class:`_Backward` returns block by block; dU/dlogits goes to ``out``, which may be ``logits``."""
+    dtype = compute_dtype(logits)
+    z, p, delta, dz = (grouped(tensor, logits.shape) for tensor in (logits, weights, upstream, out))
+    blocks = Blocks.of(z)
+    sums = {name: logits.new_zeros(per_matrix(logits), dtype=dtype) for name in learned}
+    dtransformed = torch.empty(logits.shape if bias_wanted else (0, 1, 1), dtype=dtype, device=logits.device)
+    dt_blocks = blocks.cut(grouped(dtransformed, logits.shape)) if bias_wanted else repeat(None)
+    cut = zip(*(blocks.cut(tensor) for tensor in (z, p, delta, dz)), strict=True)
+    numbers = _per_block(blocks, call, logits, values)
+    totals = _per_block(blocks, _Call(call.score, learned), logits, list(sums.values()))
+    for (z_block, p_block, delta_block, out_block), dt_block, named, total in zip(
+        cut, dt_blocks, numbers, totals, strict=False
+    ):
+        dt = torch._softmax_backward_data(widen(delta_block), widen(p_block), -1, dtype)
+        if dt_block is not None:
+            dt_block.copy_(dt)
+        gradient, partial = call.score.pull_back_over(widen(z_block), dt, learned, **named)
+        out_block.copy_(gradient)
+        for name in learned:
+            total[name] += partial[name]
+    dbias = [dtransformed.sum_to_size(bias.shape).to(bias.dtype)] if bias is not None and bias_wanted else []
+    shapes = call.named([value.shape for value in values])
+    return out, *dbias, *(sums[name].sum_to_size(shapes[name]) for name in learned)
+
+
+def _per_block(blocks: Blocks, call: _Call, logits: Tensor, values: Sequence[Tensor]) -> Iterator[dict[str, Tensor]]:
+    """Yield for each block its part of the parameters' values (views, if there is a value for each matrix)."""
+    spread = [blocks.spread(grouped(value, per_matrix(logits))) for value in values]
+    return map(call.named, zip(*spread, strict=True)) if spread else repeat({})
+
+
+def _plain_backward(constants: tuple[_Call, tuple[str, ...], bool], bias: Tensor | None) -> Any:
     """Return the function that :class:`_Backward` computes, in plain differentiable operations."""
-    t, learned, bias_wanted = constants
+    call, learned, bias_wanted = constants
 
     def function(logits: Tensor, weights: Tensor, delta: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
-        z, p, delta, numbers = widen(logits), widen(weights), widen(delta), t.named(values)
+        z, p, delta, named = widen(logits), widen(weights), widen(delta), call.named(values)
         dt = p * (delta - (p * delta).sum(dim=-1, keepdim=True))
         dbias = [dt.sum_to_size(bias.shape).to(bias.dtype)] if bias is not None and bias_wanted else []
-        slopes = t.score.parameter_slopes(z, **numbers) if learned else {}
-        dvalues = ((dt * slopes[name]).sum_to_size(numbers[name].shape) for name in learned)
-        return (dt * t.score.slope(z, **numbers)).to(logits.dtype), *dbias, *dvalues
+        slopes = call.score.parameter_slopes(z, **named) if learned else {}
+        dvalues = ((dt * slopes[name]).sum_to_size(named[name].shape) for name in learned)
+        return (dt * call.score.slope(z, **named)).to(logits.dtype), *dbias, *dvalues
 
     return function
 

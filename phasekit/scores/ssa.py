@@ -55,21 +55,18 @@ class SSA(ElementwiseSoftmax):
         torch.abs(z, out=out).mul_(values["b"]).add_(1).log_()
         return out.mul_(values["n"]).mul_(z.sign())
 
-    def pull_back_into(
-        self, z: Tensor, upstream: Tensor, out: Tensor, learned: Sequence[str], **values: Tensor
-    ) -> dict[str, Tensor]:
-        import torch
-
+    def pull_back_over(
+        self, z: Tensor, upstream: Tensor, learned: Sequence[str], **values: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         n, b = values["n"], values["b"]
         sums = {}
-        magnitude = z.abs().mul_(b).add_(1)  # 1 + b|z|
+        inverse = z.abs().mul_(1 / n).add_(1 / (n * b))  # 1/t'(z) = (1 + b|z|)/(nb)
         if "n" in learned:  # ∂t/∂n = sgn(z) ln(1 + b|z|)
-            sums["n"] = magnitude.log().mul_(z.sign()).mul_(upstream).sum(dim=(-2, -1), keepdim=True)
-        torch.div(upstream, magnitude, out=out)
-        if "b" in learned:  # ∂t/∂b = n z / (1 + b|z|)
-            sums["b"] = torch.mul(out, z, out=magnitude).sum(dim=(-2, -1), keepdim=True) * n
-        out.mul_(n * b)
-        return sums
+            sums["n"] = _inner((inverse * (n * b)).log_().mul_(z.sign()), upstream)
+        gradient = upstream.div_(inverse)
+        if "b" in learned:  # ∂t/∂b = z/b · t'(z)
+            sums["b"] = _inner(gradient, z) / b
+        return gradient, sums
 
     def symbolic_transform(self, x: sympy.Expr, **values: sympy.Expr) -> sympy.Expr:
         import sympy
@@ -95,3 +92,12 @@ def signed_log(z: Tensor, b: Tensor) -> Tensor:
 
     zero = z.new_zeros(())
     return torch.log1p(b * torch.maximum(z, zero)) - torch.log1p(b * torch.maximum(-z, zero))
+
+
+def _inner(a: Tensor, b: Tensor) -> Tensor:
+    """Return Σ a·b over queries and keys, ``(groups, 1, 1)``."""
+    import torch
+
+    if len(a) == 1:
+        return torch.dot(a.reshape(-1), b.reshape(-1)).reshape(1, 1, 1)
+    return (a * b).sum(dim=(-2, -1), keepdim=True)
