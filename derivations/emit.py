@@ -98,7 +98,7 @@ def function_source(function: Function) -> str:
         meaning = f"  # {line.meaning}" if line.meaning else ""
         body.append(f"{line.name.name} = {printer(line.value)}{meaning}")
     body += _returned(outputs)
-    text = _signature(function.name, names, returns) + "\n" + textwrap.indent("\n".join(body), "    ", str.strip) + "\n"
+    text = _signature(function.name, names, returns) + "\n" + textwrap.indent("\n".join(body), "    ") + "\n"
     for row in text.splitlines():
         if len(row) > WIDTH and row.isascii():
             raise UnreadableCode(f"{function.name}: a line of {len(row)} characters: {row.strip()}")

@@ -6,6 +6,7 @@ from functools import cache
 
 import sympy as sp
 
+from derivations.proof import require_equal
 from derivations.steps import Derivation, Step
 from derivations.symbols import L, g, named, q, s
 
@@ -24,7 +25,10 @@ def distance() -> sp.Expr:
 def amplitudes() -> dict[sp.Symbol, sp.Expr]:
     """Least squares: the order parameters are the amplitudes of smallest distance."""
     (found,) = sp.solve([sp.diff(distance(), a) for a in (a1, aG)], [a1, aG], dict=True)
-    return {a: sp.factor(found[a]) for a in (a1, aG)}
+    compact = {aG: (g - s / L) / (1 - 1 / L), a1: s - aG}
+    require_equal(found[aG], compact[aG], "copying amplitude")
+    require_equal(found[a1], compact[a1].subs(compact), "pooling amplitude")
+    return compact
 
 
 def coverage() -> sp.Expr:

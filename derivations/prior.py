@@ -56,8 +56,8 @@ def token_position_cost() -> sp.Expr:
 
 def pooling_cost(inputs: str) -> sp.Expr:
     """Return λ, the prior curvature of s times σ_g²: L² (positional), (VL/(V+L))² (token+position)."""
-    cost = {"positional": positional_cost, "token+position": token_position_cost}[inputs]()
-    return sp.factor(cost.coeff(s, 2) * 2 * sigma_g**2) if cost.is_Add else sp.factor(sp.diff(cost, s, 2) * sigma_g**2)
+    cost = positional_cost() if inputs == "positional" else token_position_cost()
+    return sp.factor(sp.diff(cost, s, 2) * sigma_g**2)
 
 
 def pattern_cost() -> sp.Expr:

@@ -17,11 +17,11 @@ class _PositiveFirst:
         return sorted(terms, key=lambda term: bool(term.as_coeff_Mul()[0].is_negative))
 
 
-class _Unicode(_PositiveFirst, PrettyPrinter):
+class _Unicode(_PositiveFirst, PrettyPrinter):  # type: ignore[misc]
     pass
 
 
-class _Latex(_PositiveFirst, LatexPrinter):
+class _Latex(_PositiveFirst, LatexPrinter):  # type: ignore[misc]
     pass
 
 

@@ -26,15 +26,13 @@ class OnTokens:
     def __add__(self, other: OnTokens) -> OnTokens:
         return OnTokens(self.bulk + other.bulk, self.constant + other.constant)
 
-    def __rmul__(self, factor: sp.Expr) -> OnTokens:
+    def times(self, factor: sp.Expr) -> OnTokens:
+        """Return the operator multiplied by a number."""
         return OnTokens(factor * self.bulk, factor * self.constant)
 
     def replaced(self, values: dict[sp.Symbol, sp.Expr]) -> OnTokens:
         """Return the operator with symbols replaced in both parts."""
         return OnTokens(sp.expand(self.bulk).subs(values), sp.expand(self.constant).subs(values))
-
-    def __str__(self) -> str:
-        return f"({self.bulk}) (1 − Π) + ({self.constant}) Π"
 
 
 def same_position() -> OnTokens:
@@ -48,11 +46,11 @@ def different_positions() -> OnTokens:
 
 
 def collected_moment() -> OnTokens:
-    """Head i collects φ_i = Σ_j A_ij x_j. In E[φφᵀ] = Σ_jk A_ij A_ik E[x_j x_kᵀ] the terms j = k add up to
+    """Query position i collects φ_i = Σ_j A_ij x_j. In E[φφᵀ] = Σ_jk A_ij A_ik E[x_j x_kᵀ] the terms j = k add up to
     Q_i = Σ_j A_ij², the others to r_i² − Q_i with the row sum r_i. Averaging over i turns Q_i into q = ‖A‖_F²/L
     and r_i² into s₂.
     """
-    moment = row_squares * same_position() + (row_sum**2 - row_squares) * different_positions()
+    moment = same_position().times(row_squares) + different_positions().times(row_sum**2 - row_squares)
     return moment.replaced({row_squares: q, row_sum**2: s2})
 
 
@@ -60,7 +58,7 @@ def target_moment() -> OnTokens:
     """The target is y_i = x_{i−1}. In E[φyᵀ] = Σ_j A_ij E[x_j x_{i−1}ᵀ] only the copy entry a_i = A_{i,i−1} meets its
     own token. Averaging over i turns a_i into the copy overlap g and r_i into s.
     """
-    moment = copy_entry * same_position() + (row_sum - copy_entry) * different_positions()
+    moment = same_position().times(copy_entry) + different_positions().times(row_sum - copy_entry)
     return moment.replaced({copy_entry: g, row_sum: s})
 
 
@@ -71,7 +69,7 @@ def _steps() -> tuple[Step, ...]:
         return sp.Eq(bulk, sp.factor(moment.bulk)), sp.Eq(constant, sp.factor(moment.constant))
 
     return (
-        Step(OnTokens.__doc__.strip().replace("\n\n", " ").replace("\n    ", " ")),
+        Step.of(OnTokens),
         Step.of(same_position, *parts(same_position())),
         Step.of(different_positions, *parts(different_positions())),
         Step.of(collected_moment, *parts(collected_moment())),

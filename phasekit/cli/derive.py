@@ -1,0 +1,36 @@
+"""``phasekit derive``: print a derivation as SymPy carries it out."""
+
+from __future__ import annotations
+
+from phasekit.cli.output import write
+from phasekit.errors import InputError
+
+
+def derive(name: str | None, latex: bool) -> None:
+    """Print the names of all derivations, or one derivation.
+
+    Parameters
+    ----------
+    name : str or None
+        Which derivation; None lists them.
+    latex : bool
+        Write Markdown with formulas in LaTeX instead of text with drawn formulas; without a name, all derivations.
+
+    Raises
+    ------
+    InputError
+        For an unknown name.
+    """
+    # SymPy is imported only here: no other command needs it.
+    from derivations.catalogue import DERIVATIONS
+
+    if name is not None and name not in DERIVATIONS:
+        raise InputError("derivation", name, f"unknown; choose from {', '.join(DERIVATIONS)}")
+    if latex:
+        chosen = DERIVATIONS.values() if name is None else [DERIVATIONS[name]]
+        write("\n".join(derivation.latex() for derivation in chosen))
+    elif name is None:
+        width = max(map(len, DERIVATIONS))
+        write("".join(f"{key:<{width}}  {derivation.title}\n" for key, derivation in DERIVATIONS.items()))
+    else:
+        write(DERIVATIONS[name].text())
