@@ -40,22 +40,22 @@ def test_dense_gaussian(seed: int) -> None:
     assert number(evidence.loss()) == pytest.approx(loss, rel=1e-9)
 
 
-def test_drawn_data_shift_the_action_by_order_one_whatever_P() -> None:
-    """Replacing second moments by their expectation costs O(1) in the action at fixed A, not O(P)."""
+def test_drawn_data_fluctuate_by_the_root_of_P_around_the_expectation() -> None:
+    """At fixed A, one draw of data moves min_W U by √P times the spread of a sequence's error at the best W."""
     rng = np.random.default_rng(0)
-    vocabulary, L = 4, 6
+    vocabulary, L, draws = 4, 6, 40
     A = 0.3 * np.full((L, L), 1 / L) + 0.4 * np.roll(np.eye(L), -1, axis=1) + 0.02 * rng.normal(size=(L, L))
-    for sequences in (300, 30_000):
+    for sequences in (400, 40_000):
         values = dict(zip((s, s2, g, q), attention_averages(A), strict=True)) | {V: vocabulary, P: sequences}
         expected = float(evidence.data_action().subs(t, T).subs(values | {sigma_w: 1, kappa: 1}))
         shifts = []
-        for _ in range(20):
+        for _ in range(draws):
             X = np.eye(vocabulary)[rng.integers(vocabulary, size=(sequences, L))]
-            features, targets = (A @ X).reshape(-1, vocabulary), np.roll(X, 1, axis=1).reshape(-1, vocabulary)
-            scale = 1 / L
-            C, M = features.T @ features * scale, features.T @ targets * scale
+            features, targets = A @ X, np.roll(X, 1, axis=1)
+            C, M = np.einsum("nia,nib->ab", features, features) / L, np.einsum("nia,nib->ab", features, targets) / L
             W = np.linalg.solve(C + np.eye(vocabulary), M)
             shifts.append(sequences / 2 - np.sum(M * W) / 2 - expected)
-        spread = np.std(shifts, ddof=1) / np.sqrt(len(shifts))
-        # The mean shift is a fixed number of order one; the spread of a single draw grows as √P only through noise.
-        assert abs(np.mean(shifts)) < 3 + 4 * spread
+        errors = ((targets - features @ W) ** 2).sum(axis=(1, 2)) / (2 * L)  # of the last draw
+        spread = np.sqrt(sequences) * errors.std(ddof=1)
+        assert abs(np.mean(shifts)) < 4.5 * spread / np.sqrt(draws)
+        assert abs(np.std(shifts, ddof=1) / spread - 1) < 4 / np.sqrt(2 * draws)
