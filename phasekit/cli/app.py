@@ -39,8 +39,8 @@ app.command()(figures.figures)
 
 @app.command()
 def derive(
-    name: Annotated[str | None, typer.Argument(help="Which derivation; all are listed if left out.")] = None,
-    latex: Annotated[bool, typer.Option("--latex", help="Write formulas in LaTeX.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Which derivation; without one, all are listed.")] = None,
+    latex: Annotated[bool, typer.Option("--latex", help="Write Markdown with formulas in LaTeX.")] = False,
 ) -> None:
     """Print a derivation: from the model to its effective action, step by step, as SymPy carries it out."""
     from phasekit.cli.derive import derive as print_derivation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phasekit.cli.output import write
+from phasekit.cli.output import working, write
 from phasekit.errors import InputError
 
 
@@ -26,11 +26,13 @@ def derive(name: str | None, latex: bool) -> None:
 
     if name is not None and name not in DERIVATIONS:
         raise InputError("derivation", name, f"unknown; choose from {', '.join(DERIVATIONS)}")
-    if latex:
-        chosen = DERIVATIONS.values() if name is None else [DERIVATIONS[name]]
-        write("\n".join(derivation.latex() for derivation in chosen))
-    elif name is None:
-        width = max(map(len, DERIVATIONS))
-        write("".join(f"{key:<{width}}  {derivation.title}\n" for key, derivation in DERIVATIONS.items()))
-    else:
-        write(DERIVATIONS[name].text())
+    with working(f"deriving {name or 'everything'}"):
+        if latex:
+            chosen = DERIVATIONS.values() if name is None else [DERIVATIONS[name]]
+            text = "\n".join(derivation.latex() for derivation in chosen)
+        elif name is None:
+            width = max(map(len, DERIVATIONS))
+            text = "".join(f"{key:<{width}}  {derivation.title}\n" for key, derivation in DERIVATIONS.items())
+        else:
+            text = DERIVATIONS[name].text()
+    write(text)
