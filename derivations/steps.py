@@ -36,15 +36,18 @@ class Derivation:
         The name by which ``phasekit derive`` knows it.
     title : str
     section : str
-        The section of docs/theory.md that it belongs to.
+        The section of the page that it belongs to.
     build : callable
         Carries the derivation out; called when the steps are first asked for, since SymPy takes its time.
+    page : str
+        The page that the section is on, if not docs/theory.md.
     """
 
     name: str
     title: str
     section: str
     build: Callable[[], tuple[Step, ...]]
+    page: str = "docs/theory.md"
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -53,7 +56,7 @@ class Derivation:
 
     def text(self, width: int = 100) -> str:
         """Return the derivation for a terminal, equations drawn in Unicode."""
-        parts = [f"{self.title}  (docs/theory.md, section {self.section})"]
+        parts = [f"{self.title}  ({self.page}, section {self.section})"]
         for number, step in enumerate(self.steps, 1):
             indent = " " * (len(str(number)) + 2)
             parts.append(textwrap.fill(f"{number}. {step.words}", width, subsequent_indent=indent))
@@ -63,7 +66,7 @@ class Derivation:
 
     def latex(self) -> str:
         """Return the derivation as Markdown with LaTeX equations."""
-        parts = [f"## {self.title}", f"`phasekit derive {self.name}`, docs/theory.md section {self.section}"]
+        parts = [f"## {self.title}", f"`phasekit derive {self.name}`, {self.page} section {self.section}"]
         for number, step in enumerate(self.steps, 1):
             parts.append(f"**{number}.** {step.words}")
             parts += [f"$$\n{latex(equation)}\n$$" for equation in step.equations]
