@@ -4,7 +4,9 @@ from phasekit.networks.adam import Adam, AdamEnsemble
 from phasekit.networks.build import build_energy
 from phasekit.networks.energy import Averages, Energy
 from phasekit.networks.ensemble import Ensemble
+from phasekit.networks.onset import onset_ratio
 from phasekit.networks.order_parameters import order_parameters
+from phasekit.networks.reference import Row, checked_models, table
 from phasekit.networks.selection import Selection, select_lowest
 from phasekit.networks.starts import draw_start, draw_starts
 from phasekit.networks.streams import stream
@@ -18,13 +20,17 @@ __all__ = [
     "Dataset",
     "Energy",
     "Ensemble",
+    "Row",
     "Selection",
     "build_energy",
+    "checked_models",
     "draw_dataset",
     "draw_start",
     "draw_starts",
+    "onset_ratio",
     "order_parameters",
     "select_lowest",
     "stream",
+    "table",
     "train",
 ]

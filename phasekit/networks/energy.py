@@ -135,12 +135,6 @@ class PositionalEnergy(Energy):
         )
 
 
-def squared_norms(matrices: Tensor) -> Tensor:
-    """Return ‖·‖² of contiguous matrices, shape (M, ...) → (M,), without a temporary of their size."""
-    M = len(matrices)
-    return torch.bmm(matrices.view(M, 1, -1), matrices.view(M, -1, 1)).view(M)
-
-
 def common_model(models: Sequence[Model]) -> Model:
     """Return the first model, after checking that the others differ from it in P only.
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from phasekit.networks.energy import Gradient, squared_norms
+from phasekit.networks.energy import Gradient
 from phasekit.networks.energy_tokens import TokenEnergy
 from phasekit.networks.moments import one_hot
 from phasekit.networks.task import Dataset, Tokens
@@ -103,7 +103,7 @@ class LinearTokenGradient:
         by_token, by_position = values[:, :V].reshape(M, -1, V), values[:, V:].reshape(M, -1, V)
         attended = by_token.index_select(1, chunk.lookup).add_(by_position).mul_(1 / L)  # (M, L·B, V)
         residual = torch.bmm(attended, W).sub_(chunk.targets)
-        self._error[d] += squared_norms(residual)
+        self._error[d] += residual.square().sum((-2, -1))
 
         self._dW[d].baddbmm_(attended.mT, residual, alpha=c)
         upstream = torch.bmm(residual, W.mT)

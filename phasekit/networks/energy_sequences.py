@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from phasekit.networks.energy import Averages, Gradient, PositionalEnergy, squared_norms
+from phasekit.networks.energy import Averages, Gradient, PositionalEnergy
 from phasekit.networks.moments import one_hot
 from phasekit.networks.task import Dataset
 
@@ -46,7 +46,7 @@ class SequenceEnergy(PositionalEnergy):
         A = self.model.score.rows(G)
         error = torch.zeros(W.shape[:2], dtype=self.dtype, device=self.device)
         for d, _, _, residual in self.passes(A, W):
-            error[d] += squared_norms(residual)
+            error[d] += residual.square().sum((-2, -1))
         return self.positional_averages(A, error)
 
     def passes(self, A: Tensor, W: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
@@ -78,7 +78,7 @@ class SequenceGradient:
             dW[d].baddbmm_(attended.mT, residual, alpha=c)
             upstream = torch.bmm(residual, W[d].mT)
             dA[d].view(M * L, L).addmm_(upstream.view(M * L, -1), X.T, alpha=c)
-            self._error[d] += squared_norms(residual)
+            self._error[d] += residual.square().sum((-2, -1))
         torch.add(model.score.pull_back(G, A, dA), G, alpha=model.sigma_g**-2, out=self._dG)
 
     def likelihood(self) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from phasekit.networks.energy import Averages, Energy, Gradient, squared_norms
+from phasekit.networks.energy import Averages, Energy, Gradient
 from phasekit.networks.moments import one_hot
 from phasekit.networks.task import Dataset
 
@@ -65,7 +65,7 @@ class TokenEnergy(Energy):
         for d in range(len(self.datasets)):
             for X, _, A in self.attention(d, G[d]):
                 sums = A.sum(-1)
-                loss[d] += squared_norms(self.outputs(X, A, W[d])[1])
+                loss[d] += self.outputs(X, A, W[d])[1].square().sum((-2, -1))
                 s[d] += sums.sum((0, 1))
                 s2[d] += sums.square().sum((0, 1))
                 g[d] += A.roll(-1, dims=1).diagonal(dim1=1, dim2=3).sum((0, 2))
@@ -102,7 +102,7 @@ class TokenGradient:
         energy, score, W, c = self._energy, self._energy.model.score, self._W[d], self._energy.scale
         B, L, M, V = *A.shape[:3], energy.model.V
         attended, residual = energy.outputs(X, A, W)
-        self._error[d] += squared_norms(residual)
+        self._error[d] += residual.square().sum((-2, -1))
         self._dW[d].baddbmm_(attended.mT, residual, alpha=c)
 
         upstream = torch.bmm(residual, W.mT).mul_(c).transpose(0, 1).reshape(B, L * M, V)

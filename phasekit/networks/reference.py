@@ -13,6 +13,7 @@ from phasekit.model import Model
 from phasekit.networks.adam import Adam
 from phasekit.networks.order_parameters import order_parameter_names
 from phasekit.networks.selection import FATES, select_lowest
+from phasekit.networks.starts import STARTS
 from phasekit.networks.train import train
 
 
@@ -24,19 +25,22 @@ class Preset:
     ----------
     draws : int
         Data sets for each model.
+    starts : tuple of str
+        Kinds of start. Random ones need more steps than ordered ones.
     members : int
         Members for each kind of start, on each data set.
     settings : Adam
     """
 
     draws: int
+    starts: tuple[str, ...]
     members: int
     settings: Adam
 
 
 PRESETS = {
-    "quick": Preset(draws=12, members=1, settings=Adam(steps=400, rate=0.2)),
-    "full": Preset(draws=24, members=2, settings=Adam(steps=1000)),
+    "quick": Preset(draws=12, starts=("uniform", "copy"), members=1, settings=Adam(steps=500)),
+    "full": Preset(draws=24, starts=tuple(STARTS), members=2, settings=Adam(steps=1000)),
 }
 
 #: Quantities of a row; the order parameters come on top.
@@ -142,6 +146,7 @@ def _rows(models: list[Model], preset: Preset, first_draw: int, seed: int, dtype
         train(
             models,
             data_seeds=range(first_draw, first_draw + preset.draws),
+            starts=preset.starts,
             members=preset.members,
             seed=seed,
             settings=preset.settings,

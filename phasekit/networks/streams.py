@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 
 import numpy as np
 
@@ -30,4 +30,6 @@ def stream(purpose: str, *key: int) -> np.random.Generator:
     for part in key:
         if isinstance(part, bool) or not isinstance(part, int | np.integer) or part < 0:
             raise InputError(f"{purpose} seed", part, "must be a whole number of at least 0")
-    return np.random.default_rng(np.random.SeedSequence([zlib.crc32(purpose.encode()), *map(int, key)]))
+    # A hash, because SeedSequence takes (1,) and (1, 0) for the same key.
+    name = "/".join([purpose, *(str(int(part)) for part in key)])
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big"))
