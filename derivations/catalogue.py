@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from derivations import copying, evidence, jump, landau, linear, patterns, prior, softmax, vocabulary
-from derivations.saturation import PROOFS
+from derivations.saturation.proofs import PROOFS
 from derivations.steps import Derivation
 
 _MODULES = (vocabulary, evidence, patterns, prior, linear, landau, copying, softmax, jump)
