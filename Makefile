@@ -40,7 +40,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 test: $(INSTALLED) lint
-	@$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto
+	@$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check --quiet .
