@@ -9,30 +9,54 @@ from collections.abc import Callable
 
 import numpy as np
 
+from phasekit import solve
 from phasekit.action.base import Array
 from phasekit.action.generated import thresholds
 from phasekit.errors import InputError
 from phasekit.model import Parameters
 
-_STEPS = 200
+_STEPS = 300
+_LOG_SPREAD = 60.0  # the spread R at the crossover is searched between e^-60 and e^60
 
 
 def softmax_jump(p: Parameters) -> Array:
     """Return P* of softmax attention from its self-consistent closed form (docs/theory.md, section 5).
 
-    ``P* = κV/(V−1) · (L/σ_g²) · D³/(D−1)`` with ``D = ½ ln[L(1+L/t)(D−1)]`` and ``t = P*σ_w²/(κV)``, iterated to a
-    fixed point. NaN where the iteration leaves D > 1 (short contexts, without a transition) or doesn't settle.
+    ``P* = κV/(V−1) · (L/σ_g²) · D³/(D−1)`` with ``D = ½ ln[L(1+L/t)(D−1)]`` and ``t = P*σ_w²/(κV)``, for copy weights
+    that stay small (``t ≫ 1``). NaN where there is no fixed point D > 1 (short contexts, without a transition).
     """
-    shape = p.shape
-    D = np.full(shape, 2.0) + 0.5 * np.log(p.L)
-    P = thresholds.jump_from_log(D, p.V, p.L, p.sigma_g, p.kappa)
-    change = np.full(shape, np.inf)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for _ in range(_STEPS):
-            D = thresholds.log_update(D, P * p.sigma_w**2 / (p.kappa * p.V), p.L)
-            D = np.where(D > 1, D, np.nan)
-            new = thresholds.jump_from_log(D, p.V, p.L, p.sigma_g, p.kappa)
-            change, P = np.abs(new / P - 1), new
+
+    def update(D: Array, t: Array) -> tuple[Array, Array]:
+        D = thresholds.log_update(D, t, p.L)
+        return D, thresholds.jump_from_log(D, p.V, p.L, p.sigma_g, p.kappa)
+
+    return _fixed_point(update, p, smallest=1.0)
+
+
+def softmax_jump_any_regime(p: Parameters) -> Array:
+    """Return P* of softmax attention from the closed form that holds for every t (``phasekit derive jump``).
+
+    NaN where the fixed-point iteration leaves D ≥ 2 or doesn't settle.
+    """
+
+    def update(D: Array, t: Array) -> tuple[Array, Array]:
+        D = thresholds.gap_update(D, t, p.L)
+        return D, thresholds.jump_from_gap(D, t, p.V, p.L, p.sigma_g, p.kappa)
+
+    return _fixed_point(update, p, smallest=2.0)
+
+
+def _fixed_point(update: Callable[[Array, Array], tuple[Array, Array]], p: Parameters, smallest: float) -> Array:
+    """Iterate (D, P) → update(D, t) with t = Pσ_w²/(κV), in the geometric mean of old and new P; NaN if it fails."""
+    D = 3.0 + 0.5 * np.log(p.L) + np.zeros(p.shape)
+    P = p.kappa * p.V / (p.V - 1) * p.L / p.sigma_g**2 * D**2
+    change = np.full(p.shape, np.inf)
+    for _ in range(_STEPS):
+        D, new = update(D, P * p.sigma_w**2 / (p.kappa * p.V))
+        lost = ~(smallest < D)  # the equations lose their meaning there; go on harmlessly, and say NaN
+        D = np.where(lost, np.nan, D)
+        new = np.sqrt(P * np.where(lost, P, new))
+        change, P = np.where(lost, np.inf, np.abs(new / P - 1)), new
     return np.where(change < 1e-12, P, np.nan)
 
 
@@ -47,6 +71,23 @@ def onset_large_L(p: Parameters) -> Array:
 
 
 def crossover(p: Parameters) -> Array:
+    """Return P₂ exactly (docs/theory.md, section 4); NaN where copying comes with the onset, and for L = 2.
+
+    The root R of ``copying_balance`` is unique; that the branch it belongs to is the global one is not checked.
+    """
+    shape = p.shape
+
+    def balance(log_R: Array, q: Parameters) -> Array:
+        return np.asarray(thresholds.copying_balance(np.exp(log_R), q.V, q.L, q.pooling_cost))
+
+    usable = np.broadcast_to(p.L > 2, shape)
+    q = p.replace(L=np.where(usable, p.L, 3.0))
+    log_R = solve.root(balance, np.full(shape, -_LOG_SPREAD), np.full(shape, _LOG_SPREAD), q)
+    P2 = thresholds.copying_from_spread(np.exp(log_R), q.V, q.L, q.sigma_w, q.sigma_g, q.kappa)
+    return np.where(usable, P2, np.nan)
+
+
+def crossover_leading(p: Parameters) -> Array:
     """Return the leading form of P₂: κLV√((L−1)/(V−1))/(σ_wσ_g)."""
     return np.asarray(thresholds.copying_leading(p.V, p.L, p.sigma_w, p.sigma_g, p.kappa))
 
@@ -58,9 +99,9 @@ def log_squared(p: Parameters) -> Array:
 
 #: The closed forms of each threshold, by name of the column.
 CLOSED_FORMS: dict[str, dict[str, Callable[[Parameters], Array]]] = {
-    "P1": {"exact_root": onset, "large_L": onset_large_L},
-    "P2": {"leading": crossover},
-    "P_star": {"self_consistent": softmax_jump, "L_ln2_L": log_squared},
+    "P1": {"exact": onset, "large_L": onset_large_L},
+    "P2": {"exact": crossover, "leading": crossover_leading},
+    "P_star": {"self_consistent": softmax_jump, "any_regime": softmax_jump_any_regime, "L_ln2_L": log_squared},
 }
 
 

@@ -8,6 +8,7 @@ from phasekit import closed_forms
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.scaling import compare_laws, exponent, local_exponent, scaling_law
+from phasekit.transitions import transition_table
 from phasekit.transitions.table import parameters_without_P
 
 
@@ -98,6 +99,17 @@ def test_self_consistent_form_of_the_jump(L, ratio, tolerance):
     assert float(law["P_star"].sel(L=L)) / float(
         closed_forms.softmax_jump(parameters_without_P(model))
     ) == pytest.approx(ratio, abs=tolerance)
+
+
+@pytest.mark.parametrize("V", [8, 300, 100_000, 100_000_000])
+def test_any_regime_form_of_the_jump(V):
+    """From t ≫ L (V = 8) to t ≪ 1 (V = 1e8), within 2 % at L = 4096; the other form fails where t isn't large."""
+    model = Model(V=V, L=4096)
+    (P,) = transition_table(model.grid(L=[4096]))["P_star"].to_numpy()
+    p = parameters_without_P(model)
+    assert float(closed_forms.softmax_jump_any_regime(p)) == pytest.approx(P, rel=0.02)
+    if V == 100_000_000:
+        assert float(closed_forms.softmax_jump(p)) != pytest.approx(P, rel=0.5)
 
 
 def test_self_consistent_form_solves_its_equation():

@@ -118,6 +118,21 @@ def test_leading_form_of_the_crossover():
     for inputs in ("positional", "token+position"):
         model = Model(V=8, L=2, score="linear", inputs=inputs)
         grid = model.grid(L=lengths)
-        ratios[inputs] = transition_table(grid)["P2"].to_numpy() / closed_forms.crossover(parameters_without_P(grid))
+        ratios[inputs] = transition_table(grid)["P2"].to_numpy() / closed_forms.crossover_leading(
+            parameters_without_P(grid)
+        )
     assert np.all(np.abs(ratios["positional"] - 1) < 0.06)
     assert np.all((ratios["token+position"] > 1.03) & (ratios["token+position"] < 1.21))
+
+
+def test_crossover_agrees_with_the_exact_closed_form():
+    """The numeric P₂ follows the global minimum; the closed form solves a balance equation."""
+    for inputs in ("positional", "token+position"):
+        grid = Model(V=8, L=2, score="linear", inputs=inputs, sigma_w=0.7, sigma_g=1.9, kappa=2.3).grid(
+            V=[2, 8, 64, 500], L=[8, 33, 300, 10_000]
+        )
+        numeric = transition_table(grid)["P2"].to_numpy()
+        exact = closed_forms.crossover(parameters_without_P(grid))
+        assert np.isfinite(numeric).sum() == 10  # copying comes with the onset for V well above L
+        np.testing.assert_array_equal(np.isfinite(numeric), np.isfinite(exact))
+        np.testing.assert_allclose(numeric, exact, rtol=1e-8)
