@@ -23,7 +23,8 @@ _LINES: dict[str, dict[str, Any]] = {
 }
 #: How the closed forms of :mod:`phasekit.closed_forms` are written.
 _LAWS = {
-    "exact_root": "exact root",
+    "exact": "exact",
+    "any_regime": "any regime",
     "large_L": r"$L \gg V$",
     "leading": "leading order",
     "self_consistent": "self-consistent",

@@ -133,6 +133,6 @@ def test_crossover_agrees_with_the_exact_closed_form():
         )
         numeric = transition_table(grid)["P2"].to_numpy()
         exact = closed_forms.crossover(parameters_without_P(grid))
-        assert np.isfinite(numeric).sum() == 10  # copying comes with the onset for V well above L
+        assert np.isfinite(numeric).sum() >= 10  # copying comes with the onset for V well above L
         np.testing.assert_array_equal(np.isfinite(numeric), np.isfinite(exact))
         np.testing.assert_allclose(numeric, exact, rtol=1e-8)
