@@ -64,10 +64,10 @@ def crossover() -> sp.Expr:
 
 
 def leading() -> sp.Expr:
-    """At large L the spread is small: (1 + R L)² ≈ L/(V − 1) gives R ≈ (L V)^(−1/2) for positional inputs, and
-    R³ ≈ 1/(L V) for token+position inputs, where pooling is cheap. For R → 0, x → L²(L − 1)/(V − 1): that is where a
-    copying pattern alone would become unstable (the second diagonal entry of the quadratic form's matrix). The first
-    corrections are a factor 1 + 3R/2 − 1/(2k).
+    """At large L the spread is small: (1 + R L)² ≈ L/(V − 1) gives R ≈ (L (V − 1))^(−1/2) for positional inputs,
+    and R³ ≈ 1/(L (V − 1)) for token+position inputs, where pooling is cheap. For R → 0, x → L²(L − 1)/(V − 1): that
+    is where a copying pattern alone would become unstable (second diagonal entry of the quadratic form's matrix).
+    The first corrections are a factor 1 + 3R/2 − 1/(2k), with k = √(L − 1).
     """
     matrix = landau.quadratic_matrix()
     (alone,) = sp.solve(matrix[1, 1].subs(s, 0), x)

@@ -12,6 +12,7 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import sympy as sp
@@ -62,6 +63,7 @@ def stale(folder: Path) -> list[Path]:
     return [folder / name for name in sorted({*changed, *(present ^ wanted.keys())})]
 
 
+@cache
 def sources() -> dict[str, str]:
     """Return file names and texts of all generated modules."""
     modules = (linear_map.module(), softmax_map.module(), thresholds.module())

@@ -7,6 +7,7 @@ from functools import cache
 import sympy as sp
 
 from derivations import vocabulary
+from derivations.proof import require_equal
 from derivations.steps import Derivation, Step
 from derivations.symbols import LATEX, P, T, V, g, kappa, named, q, s, s2, sigma_w, t
 
@@ -45,11 +46,13 @@ def mode_evidence() -> sp.Expr:
     """Integrating a mode over its prior N(0, σ_w²) instead gives the same energy (a Gaussian's integral is its maximum
     times its width) and in addition ½ ln(1 + t C), the cost of the prior volume that the data rule out.
     """
-    integral = sp.integrate(sp.exp(-mode_energy()), (mode, -sp.oo, sp.oo)) / sp.sqrt(2 * sp.pi * sigma_w**2)
+    a, b = sp.symbols("a b", positive=True)
+    gaussian = sp.integrate(sp.exp(-a * mode**2 / 2 + b * mode), (mode, -sp.oo, sp.oo))
+    second, first = sp.diff(mode_energy(), mode, 2), -sp.diff(mode_energy(), mode).subs(mode, 0)
+    integral = gaussian.subs({a: second, b: first}, simultaneous=True) / sp.sqrt(2 * sp.pi * sigma_w**2)
+    energy = -sp.expand_log(sp.log(integral), force=True)
     width = sp.log(1 + t * curvature) / 2
-    energy = sp.expand_log(-sp.log(integral), force=True)
-    if sp.simplify(sp.expand_log(sp.simplify(energy - (mode_minimum() + width).subs(t, T)), force=True)) != 0:
-        raise AssertionError("the Gaussian integral isn't minimum plus width")
+    require_equal(energy, (mode_minimum() + width).subs(t, T), "the Gaussian integral is minimum plus width")
     return mode_minimum() + width
 
 
@@ -61,9 +64,10 @@ def data_action(s: sp.Expr = s, s2: sp.Expr = s2, g: sp.Expr = g, q: sp.Expr = q
     constant = bracket.subs({source: s, curvature: s2}, simultaneous=True)
     bulk = bracket.subs({source: g, curvature: q}, simultaneous=True)
     data = P / (2 * kappa * V) * (constant + (V - 1) * bulk)
+    if delta == 0:
+        return data
     width = mode_evidence() - mode_minimum()
-    volume = V * width.subs(curvature, s2) + V * (V - 1) * width.subs(curvature, q)
-    return data + delta * volume if delta != 0 else data
+    return data + delta * (V * width.subs(curvature, s2) + V * (V - 1) * width.subs(curvature, q))
 
 
 def loss(s: sp.Expr = s, s2: sp.Expr = s2, g: sp.Expr = g, q: sp.Expr = q) -> sp.Expr:

@@ -69,7 +69,9 @@ class Printer:
 
     def _sum(self, e: sp.Add) -> str:
         negative = {term: sp.sympify(term).as_coeff_Mul()[0].is_negative for term in e.args}
-        terms = sorted(e.args, key=lambda term: (negative[term], self._position(term)))
+        terms = sorted(
+            e.args, key=lambda term: (negative[term], negative[term] and term.is_number, self._position(term))
+        )
         if negative[terms[0]]:
             raise UnreadableCode(f"a sum of negative terms: {e}")
         text = self._bound(terms[0], _PRODUCT)

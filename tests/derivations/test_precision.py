@@ -15,7 +15,7 @@ from phasekit.action.generated import linear_map, softmax_map, thresholds
 from tests.derivations import reference
 
 TOLERANCE = 1e-12
-POINTS = 2000
+POINTS = 1200
 
 mp = mpmath.mp.clone()
 mp.dps = 110  # a second derivative by finite differences costs 60 of them
