@@ -101,6 +101,8 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
     ------
     InputError
         If P is missing, or there is no theory for the score and estimator.
+    ArithmeticError
+        If no minimum was found for some model: every action has one, so this is a failure of the search.
     """
     model = models if isinstance(models, Model) else models.base
     action = action_for(model, estimator)
@@ -234,6 +236,11 @@ def _assemble(
     models_count = int(np.prod(parameters.shape, dtype=int))
     count = np.bincount(rows, minlength=models_count)
     rank = np.arange(rows.size) - np.repeat(np.cumsum(count) - count, count)
+    if not count.all():
+        lost = models if isinstance(models, Model) else models.base
+        raise ArithmeticError(
+            f"{int((count == 0).sum())} of {models_count} models have no minimum that was found ({lost!r})"
+        )
     width = int(count.max(initial=0))
 
     def lay(values: NDArray[Any], missing: Any = np.nan) -> NDArray[Any]:
