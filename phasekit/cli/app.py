@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from phasekit import __version__
-from phasekit.cli import diagram, figures, minima, scaling, transitions
+from phasekit.cli import diagram, figures, minima, saturation, scaling, transitions
 from phasekit.cli.output import write
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app.command()(minima.minima)
 app.command()(transitions.transitions)
 app.command()(diagram.diagram)
 app.command()(scaling.scaling)
+app.command()(saturation.saturation)
 app.command()(figures.figures)
 
 
