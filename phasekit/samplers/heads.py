@@ -1,0 +1,49 @@
+"""An ensemble of heads as a target: D data sets times M members are D·M chains."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from phasekit.networks.energy import Energy
+from phasekit.networks.energy import Gradient as EnergyGradient
+from phasekit.samplers.target import Gradient, Parts
+
+
+class HeadsTarget:
+    """exp(-U(W, G)/T) with all data in every gradient.
+
+    A position is (W, G), of shapes (D, M, V, V) and (D, M, n, n).
+
+    Parameters
+    ----------
+    energy : Energy
+        From :func:`phasekit.networks.build_energy`. With positional inputs and second moments the cost of a gradient
+        doesn't depend on P.
+    members : int
+        M.
+    """
+
+    exact = True
+
+    def __init__(self, energy: Energy, members: int) -> None:
+        V, n, D = energy.model.V, energy.logit_size, len(energy.datasets)
+        self.energy, self.dtype, self.device = energy, energy.dtype, energy.device
+        self.shapes: tuple[tuple[int, ...], ...] = ((D, members, V, V), (D, members, n, n))
+        self.chains = D * members
+        self.scales: tuple[float, ...] = (energy.model.sigma_w, energy.model.sigma_g)
+
+    def bind(self, position: Parts, gradient: Parts) -> Gradient:
+        return _HeadsGradient(self.energy, position, self.energy.bind(*position, *gradient))
+
+
+class _HeadsGradient:
+    def __init__(self, energy: Energy, position: Parts, gradient: EnergyGradient) -> None:
+        self._energy, self._position, self._gradient = energy, position, gradient
+
+    @torch.no_grad()
+    def __call__(self, step: int) -> None:
+        self._gradient()
+
+    def energy(self) -> Tensor:
+        return (self._gradient.likelihood() + self._energy.prior(*self._position)).flatten()

@@ -1,0 +1,147 @@
+"""Random numbers that belong to (purpose, key of the chain, step), and to nothing else.
+
+The bits come from NumPy's Philox generator (Salmon et al. 2011), which is a function of a key and a counter. A chain's
+key is hashed from the purpose and the chain's own numbers; the counter is the step times the words a step uses. Hence
+any step of any chain can be reached directly: splitting an ensemble, adding members to it, or resuming it changes
+nothing. Bits are drawn on the CPU, so every device sees the same; they become normal numbers on the device.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phasekit.errors import InputError
+
+Key = tuple[int, ...]
+
+# Normal numbers are made for rows padded to this many, so that vectorised functions see the same layout in every row:
+# their results then don't depend on where in an ensemble a chain stands.
+_PADDING = 32
+# Numbers made ahead in one go; what fits a core's cache is fastest.
+_AHEAD = 2**17
+_WORDS_A_COUNT = 4  # 64-bit words that Philox makes of one counter
+
+
+class Words:
+    """64-bit words for each chain and step.
+
+    Parameters
+    ----------
+    purpose : str
+        Streams for different purposes are independent.
+    keys : sequence of tuples of int
+        One for each chain: whole numbers of at least 0, such as (seed, member).
+    size : int
+        Words for each step (rounded up to a multiple of 4).
+
+    Raises
+    ------
+    InputError
+        If a key holds anything else, or two chains have the same.
+    """
+
+    def __init__(self, purpose: str, keys: Sequence[Key], size: int) -> None:
+        for key in keys:
+            if any(isinstance(part, bool) or not isinstance(part, int | np.integer) or part < 0 for part in key):
+                raise InputError("random stream's key", key, "must hold whole numbers of at least 0")
+        if len(set(keys)) != len(keys):
+            raise InputError("random streams' keys", list(keys), "must differ from chain to chain")
+        self.size = -(-size // _WORDS_A_COUNT) * _WORDS_A_COUNT
+        hashed = [np.random.SeedSequence([zlib.crc32(purpose.encode()), *map(int, key)]) for key in keys]
+        self._keys = [sequence.generate_state(2, np.uint64) for sequence in hashed]
+        self._generators: list[np.random.Philox] = []
+        self._next: int | None = None
+
+    def take(self, step: int, steps: int) -> Tensor:
+        """Return the words of ``steps`` steps from ``step`` on, as int64 of shape (chains, steps, size)."""
+        if step != self._next:
+            counter = step * self.size // _WORDS_A_COUNT
+            self._generators = [np.random.Philox(key=key, counter=counter) for key in self._keys]
+        self._next = step + steps
+        words = np.empty((len(self._keys), steps, self.size), dtype=np.uint64)
+        for row, generator in zip(words, self._generators, strict=True):
+            row[:] = generator.random_raw(steps * self.size).reshape(steps, self.size)
+        return torch.from_numpy(words.view(np.int64))
+
+
+class NormalStreams:
+    """Standard normal numbers for each chain and step.
+
+    Parameters
+    ----------
+    purpose, keys
+        See :class:`Words`.
+    size : int
+        Numbers for each step.
+    dtype : torch.float32 or torch.float64
+        The two draw from the same streams, but not the same numbers: one word makes two float32 or one float64.
+    device : torch.device
+    """
+
+    def __init__(
+        self, purpose: str, keys: Sequence[Key], size: int, dtype: torch.dtype, device: torch.device | str
+    ) -> None:
+        self._size, self._dtype, self._device = size, dtype, device
+        self._padded = -(-size // _PADDING) * _PADDING
+        self._words = Words(purpose, keys, self._padded // (2 if dtype == torch.float32 else 1))
+        self._ahead = max(1, _AHEAD // (self._padded * len(keys)))
+        self._ready, self._first = torch.empty(len(keys), 0, self._padded, dtype=dtype, device=device), 0
+
+    def at(self, step: int) -> Tensor:
+        """Return the numbers of a step, shape (chains, size). Steps in order are made in bulk."""
+        if not self._first <= step < self._first + self._ready.shape[1]:
+            self._ready = box_muller(self._words.take(step, self._ahead).to(self._device), self._dtype)
+            self._first = step
+        return self._ready[:, step - self._first, : self._size]
+
+
+class UniformStreams:
+    """Numbers uniform over (0, 1), in float64, for each chain and step.
+
+    Parameters
+    ----------
+    purpose, keys, size, device
+        As for :class:`NormalStreams`.
+    """
+
+    def __init__(self, purpose: str, keys: Sequence[Key], size: int, device: torch.device | str) -> None:
+        self._words, self._size, self._device = Words(purpose, keys, size), size, device
+
+    def at(self, step: int) -> Tensor:
+        """Return the numbers of a step, shape (chains, size)."""
+        words = self._words.take(step, 1)[:, 0, : self._size].to(self._device)
+        return (words.bitwise_right_shift(12).double() + (2**51 + 0.5)) * 2.0**-52
+
+    def below(self, bound: int | Tensor, step: int) -> Tensor:
+        """Return whole numbers from 0 to bound - 1, shape (chains, size). Some are likelier by bound/2⁶⁴ at most."""
+        return self._words.take(step, 1)[:, 0, : self._size].to(self._device).remainder(bound)
+
+
+def box_muller(words: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return √(-2 ln u) (cos φ, sin φ) from random bits: half of them make u, the others φ.
+
+    Parameters
+    ----------
+    words : Tensor, int64, shape (..., words)
+    dtype : torch.float32 or torch.float64
+        float32 takes 32 bits a number, and reaches 6.6 standard deviations; float64 takes 64, and reaches 9.4.
+
+    Returns
+    -------
+    Tensor, shape (..., 2·words) in float32, (..., words) in float64
+    """
+    integers = words.view(torch.int32) if dtype == torch.float32 else words
+    half, largest = integers.shape[-1] // 2, 2.0 ** (31 if dtype == torch.float32 else 63)
+    # |integer| keeps its low bits near 0, where the logarithm needs them
+    radius = integers[..., :half].to(dtype).abs_().add_(0.5).mul_(1 / largest).log_().mul_(-2).sqrt_()
+    angle = integers[..., half:].to(dtype).mul_(math.pi / largest)
+    normals = torch.empty(integers.shape, dtype=dtype, device=words.device)
+    torch.mul(radius, angle.cos(), out=normals[..., :half])
+    torch.mul(radius, angle.sin_(), out=normals[..., half:])
+    return normals

@@ -1,0 +1,30 @@
+"""What is written down of a head at each draw."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from phasekit.networks.energy import Energy
+from phasekit.networks.order_parameters import order_parameter_names, order_parameters
+from phasekit.scores import Score
+
+#: What changes sign with (W, G) → (-W, -G) where that is a symmetry (linear attention).
+ODD = ("c1", "cG", "s", "g")
+
+
+def observable_names(score: Score) -> tuple[str, ...]:
+    """Return the names of what :func:`observe` returns."""
+    return (*order_parameter_names(score), "coverage", "s", "s2", "g", "q", "loss", "U")
+
+
+@torch.no_grad()
+def observe(energy: Energy, W: Tensor, G: Tensor) -> Tensor:
+    """Return order parameters and energies, shape (observables, D, M), in the order of :func:`observable_names`.
+
+    Order parameters are written down as they are, not folded by a symmetry.
+    """
+    averages = energy.averages(W, G)
+    first, second, coverage = order_parameters(averages, energy.model.L)
+    U = energy.P * averages.loss / (2 * energy.model.kappa) + energy.prior(W, G)
+    return torch.stack([first, second, coverage, averages.s, averages.s2, averages.g, averages.q, averages.loss, U])
