@@ -10,8 +10,8 @@ from torch import Tensor
 
 from phasekit.scores.precision import compute_dtype
 
-#: Elements of a block for each CPU thread: with its scratch, five times 256 KiB in float32, in second-level cache.
-BLOCK = 2**16
+#: Elements of a block for each CPU thread: 512 KiB in float32, so that a block and its scratch stay in the cache.
+BLOCK = 2**17
 
 
 @dataclass(frozen=True)

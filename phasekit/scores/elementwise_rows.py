@@ -129,6 +129,8 @@ class _Rows(torch.autograd.Function):
         learned = tuple(name for name, wanted in zip(call.names, values_wanted, strict=True) if wanted)
         if call.overwritten and call.logits is not None:
             logits = call.logits().to(weights.dtype)
+        elif torch.is_grad_enabled():
+            call.logits = None  # the graph of the gradient, now being recorded, will hold these logits: leave them be
         arguments = (call, learned, bias_wanted, logits, weights, upstream, bias, *values)
         if call.logits is not None and logits.is_contiguous() and not torch.is_grad_enabled():
             # ``data``: the next backward pass must find its tensors unchanged in autograd's books, and computes anew.
