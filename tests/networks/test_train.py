@@ -110,6 +110,14 @@ def test_a_failed_member_is_recorded_and_harms_no_other():
         assert found[name][0, 0] == clean[name][0, 0]
 
 
+def test_an_infinite_energy_has_not_converged():
+    energy = build_energy([draw_dataset(MODEL, 0)], dtype="float64", device="cpu")
+    W = torch.full((1, 1, 4, 4), 1e200, dtype=torch.float64)
+    found = evaluate(energy, W, torch.zeros(1, 1, 6, 6, dtype=torch.float64), 1e-7)
+    assert found["failed"].item()
+    assert not found["converged"].item()
+
+
 def test_diverging_training_is_recorded():
     """A learning rate beyond float32: members end in NaN, are counted, and none is dropped."""
     found = train(MODEL.at(score="linear"), starts=["copy"], members=2, settings=Adam(steps=5, rate=1e30))
