@@ -112,8 +112,8 @@ def test_a_failed_member_is_recorded_and_harms_no_other():
 
 def test_an_infinite_energy_has_not_converged():
     energy = build_energy([draw_dataset(MODEL, 0)], dtype="float64", device="cpu")
-    W = torch.full((1, 1, 4, 4), 1e200, dtype=torch.float64)
-    found = evaluate(energy, W, torch.zeros(1, 1, 6, 6, dtype=torch.float64), 1e-7)
+    G = torch.full((1, 1, 6, 6), 1e160, dtype=torch.float64)  # finite gradient, infinite prior term
+    found = evaluate(energy, torch.zeros(1, 1, 4, 4, dtype=torch.float64), G, 1e-7)
     assert found["failed"].item()
     assert not found["converged"].item()
 
