@@ -134,7 +134,7 @@ def _goal(
     else:
         slack = value - bounds["lower"] if side == "lower" else bounds["upper"] - value
     room = bounds["upper"] - bounds["lower"] if len(bounds) == 2 and side != "identity" else next(iter(bounds.values()))
-    room = room.abs().expand_as(slack)
+    slack, room = slack + torch.zeros_like(room), room.abs() + torch.zeros_like(slack)  # of one shape
     usable = torch.isfinite(slack.detach()) & torch.isfinite(room.detach())
     scaled_by = torch.where(torch.tensor(relative)[:, None] & (room > 0), room, 1.0)
     goal = slack / scaled_by
