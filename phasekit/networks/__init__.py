@@ -11,7 +11,7 @@ from phasekit.networks.selection import Selection, select_lowest
 from phasekit.networks.starts import draw_start, draw_starts
 from phasekit.networks.streams import stream
 from phasekit.networks.task import Dataset, draw_dataset
-from phasekit.networks.train import train
+from phasekit.networks.train import train, train_on
 
 __all__ = [
     "Adam",
@@ -33,4 +33,5 @@ __all__ = [
     "stream",
     "table",
     "train",
+    "train_on",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -94,6 +94,27 @@ class AdamEnsemble:
         self.W, self.G = self._flat[: W.numel()].view(W.shape), self._flat[W.numel() :].view(G.shape)
         dW, dG = self._gradient[: W.numel()].view(W.shape), self._gradient[W.numel() :].view(G.shape)
         self._set_gradient = energy.bind(self.W, self.G, dW, dG)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return copies of everything that determines how training goes on; for :meth:`restore`."""
+        tensors = {"parameters": self._flat, "mean": self._mean, "square": self._square, "count": self._count}
+        return {**{name: x.clone() for name, x in tensors.items()}, "steps_done": torch.tensor(self.steps_done)}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Continue where :meth:`state` was taken, bit for bit.
+
+        Raises
+        ------
+        InputError
+            If it is the state of another ensemble.
+        """
+        if any(name not in state or state[name].shape != x.shape for name, x in self.state().items()):
+            shapes = {name: tuple(x.shape) for name, x in state.items()}
+            raise InputError("state", shapes, "belongs to another ensemble")
+        for tensor, name in ((self._flat, "parameters"), (self._mean, "mean"), (self._square, "square")):
+            tensor.copy_(state[name])
+        self._count.copy_(state["count"])
+        self.steps_done = int(state["steps_done"])
 
     @torch.no_grad()
     def run(self, steps: int, progress: Progress | None = None) -> None:

@@ -72,9 +72,9 @@ class MomentEnergy(PositionalEnergy):
         """Return the entries a ≤ b of symmetric matrices, (D, M, V²) → (D, M, V(V+1)/2)."""
         return symmetric.index_select(2, self._fold)
 
-    def unfold(self, folded: Tensor) -> Tensor:
-        """Return the symmetric matrices Σ_jk (...)_jk C_jk, given the sums over folded columns."""
-        return folded.index_select(2, self._unfold).mul_(self._share)
+    def unfold(self, folded: Tensor, out: Tensor) -> None:
+        """Write the symmetric matrices Σ_jk (...)_jk C_jk into ``out``, given the sums over folded columns."""
+        torch.index_select(folded, 2, self._unfold, out=out).mul_(self._share)
 
     def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return MomentGradient(self, W, G, dW, dG)
@@ -108,24 +108,26 @@ class MomentGradient:
     def __init__(self, energy: MomentEnergy, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> None:
         self._energy, self._G, self._dG = energy, G, dG
         self._W, self._dW = _Matrices(W), _Matrices(dW)
-        self._WW, self._N, self._dA = (_Matrices(torch.empty_like(x)) for x in (W, W, G))
-        self._K, self._T, self._AA = (_Matrices(torch.empty_like(G)) for _ in range(3))
-        self._A = self._AA
+        self._WW, self._H, self._N = (_Matrices(torch.empty_like(W)) for _ in range(3))
+        self._K, self._T, self._AA, self._dA = (_Matrices(torch.empty_like(G)) for _ in range(4))
+        self._A = _Matrices(torch.empty_like(G))
+        self._to_K, self._to_T = energy.key_pairs.mT, energy.copy_pairs.mT
 
     def __call__(self) -> None:
         energy, model, c = self._energy, self._energy.model, self._energy.scale
-        W, dW, WW, N, K, T, AA, dA = self._W, self._dW, self._WW, self._N, self._K, self._T, self._AA, self._dA
+        W, dW, WW, H, N = self._W, self._dW, self._WW, self._H, self._N
+        K, T, AA, dA = self._K, self._T, self._AA, self._dA
         self._A = A = _Matrices(model.score.rows(self._G))
 
         torch.bmm(W.each, W.transposed, out=WW.each)
-        torch.bmm(energy.fold(WW.rows), energy.key_pairs.mT, out=K.rows)
-        torch.bmm(W.rows, energy.copy_pairs.mT, out=T.rows)
+        torch.bmm(energy.fold(WW.rows), self._to_K, out=K.rows)
+        torch.bmm(W.rows, self._to_T, out=T.rows)
         torch.baddbmm(T.each, A.each, K.each, beta=-c, alpha=c, out=dA.each)
         torch.add(model.score.pull_back(self._G, A.all, dA.all), self._G, alpha=model.sigma_g**-2, out=self._dG)
 
         torch.bmm(A.transposed, A.each, out=AA.each)
         torch.bmm(A.rows, energy.copy_pairs, out=N.rows)
-        H = _Matrices(energy.unfold(torch.bmm(AA.rows, energy.key_pairs)).view_as(W.all))
+        energy.unfold(torch.bmm(AA.rows, energy.key_pairs), out=H.rows)
         torch.baddbmm(N.each, H.each, W.each, beta=-c, alpha=c, out=dW.each)
         dW.all.add_(W.all, alpha=model.sigma_w**-2)
 

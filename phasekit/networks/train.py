@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -20,9 +20,10 @@ from phasekit.networks.energy import Energy, common_model
 from phasekit.networks.ensemble import Ensemble
 from phasekit.networks.order_parameters import has_sign_symmetry, order_parameter_names, order_parameters
 from phasekit.networks.starts import STARTS, draw_starts
-from phasekit.networks.task import draw_dataset
+from phasekit.networks.task import Dataset, draw_dataset
 
 _DEFAULT_SETTINGS = Adam()
+_PAUSE_EVERY = 50
 
 
 def train(
@@ -73,23 +74,75 @@ def train(
         For anything out of range; one line.
     """
     models = [models] if isinstance(models, Model) else list(models)
+    _check_list("data_seeds", data_seeds)
+    common_model(models)
+    datasets = [draw_dataset(m, data_seed) for m, data_seed in product(models, data_seeds)]
+    return train_on(
+        datasets,
+        starts=starts,
+        members=members,
+        seed=seed,
+        settings=settings,
+        tolerance=tolerance,
+        dtype=dtype,
+        device=device,
+        path=path,
+        progress=progress,
+    )
+
+
+def train_on(
+    datasets: Sequence[Dataset],
+    *,
+    starts: Sequence[str] = tuple(STARTS),
+    members: int | Sequence[int] = 2,
+    seed: int = 0,
+    settings: Adam = _DEFAULT_SETTINGS,
+    tolerance: float = 1e-7,
+    dtype: str = "float32",
+    device: str = "auto",
+    path: Path = "auto",
+    progress: Progress | None = None,
+    state: Mapping[str, Tensor] | None = None,
+    pause: Callable[[AdamEnsemble], None] | None = None,
+) -> Ensemble:
+    """Minimise U as :func:`train` does, on data sets that were drawn already.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        Their models may differ in P only.
+    state : mapping of str to Tensor, optional
+        What :meth:`AdamEnsemble.state` returned: training goes on from there, bit for bit.
+    pause : callable, optional
+        Called with the ensemble every 50 steps: to save its state, or to stop by raising.
+    starts, members, seed, settings, tolerance, dtype, device, path, progress
+        As for :func:`train`.
+
+    Raises
+    ------
+    InputError
+        For anything out of range; one line.
+    """
     numbers = list(range(members)) if isinstance(members, int) else list(members)
-    for name, values in (("data_seeds", data_seeds), ("starts", starts), ("members", numbers)):
-        if len(values) == 0 or isinstance(values, str):
-            raise InputError(name, values, "must be a list with at least one entry")
-        if len(set(values)) != len(values):
-            raise InputError(name, values, "must not repeat an entry")
+    _check_list("starts", starts)
+    _check_list("members", numbers)
     if not tolerance > 0:
         raise InputError("tolerance", tolerance, "must be above 0")
-    model = common_model(models)
+    model = common_model([d.model for d in datasets])
     torch_device, torch_dtype = resolve_device(device), resolve_dtype(dtype)
 
-    datasets = [draw_dataset(m, data_seed) for m, data_seed in product(models, data_seeds)]
     labels = list(product(starts, numbers))
     W, G = draw_starts([d.model for d in datasets], labels, seed, torch_dtype, torch_device)
     energy = build_energy(datasets, dtype=dtype, device=torch_device, path=path)
-    state = AdamEnsemble(energy, W, G, settings)
-    state.run(settings.steps, progress)
+    ensemble = AdamEnsemble(energy, W, G, settings)
+    if state is not None:
+        ensemble.restore(state)
+    while ensemble.steps_done < settings.steps:
+        left = settings.steps - ensemble.steps_done
+        ensemble.run(left if pause is None else min(left, _PAUSE_EVERY), progress)
+        if pause is not None and ensemble.steps_done < settings.steps:
+            pause(ensemble)
 
     return Ensemble.from_arrays(
         dataset={
@@ -100,19 +153,28 @@ def train(
             "start": np.array([start for start, _ in labels]),
             "number": np.array([number for _, number in labels]),
         },
-        arrays={name: value.cpu().numpy() for name, value in evaluate(energy, state.W, state.G, tolerance).items()},
+        arrays={
+            name: value.cpu().numpy() for name, value in evaluate(energy, ensemble.W, ensemble.G, tolerance).items()
+        },
         attributes={
             "model": json.dumps(model.at(P=None).describe()),
             "settings": json.dumps(settings.describe()),
             "seed": seed,
             "tolerance": tolerance,
-            "steps": state.steps_done,
+            "steps": ensemble.steps_done,
             "dtype": dtype,
             "device": describe_device(torch_device),
             "path": energy.path,
             "phasekit": __version__,
         },
     )
+
+
+def _check_list(name: str, values: Sequence[object]) -> None:
+    if len(values) == 0 or isinstance(values, str):
+        raise InputError(name, values, "must be a list with at least one entry")
+    if len(set(values)) != len(values):
+        raise InputError(name, values, "must not repeat an entry")
 
 
 @torch.no_grad()
