@@ -6,6 +6,7 @@ from functools import cache
 
 import sympy as sp
 
+from derivations.proof import require_equal
 from derivations.steps import Derivation, Step
 from derivations.symbols import L, V, c1, cG, gap, lam, named, s, sigma_g
 
@@ -21,7 +22,7 @@ def positional_cost() -> sp.Expr:
     """
     norm = L * ((c1 + L * cG) ** 2 + (L - 1) * c1**2)
     cost = sp.expand(norm.subs(c1, s - cG))
-    return (sp.factor(cost.coeff(s, 2)) * s**2 + sp.factor(cost.coeff(s, 0)) * cG**2) / (2 * sigma_g**2)
+    return _diagonal(cost)
 
 
 def block_cost() -> sp.Expr:
@@ -51,7 +52,7 @@ def token_position_cost() -> sp.Expr:
     the token blocks too; the copying part is the same.
     """
     cost = sp.expand(block_cost().subs(cheapest_blocks()))
-    return (sp.factor(cost.coeff(s, 2)) * s**2 + sp.factor(cost.coeff(cG, 2)) * cG**2) / (2 * sigma_g**2)
+    return _diagonal(cost)
 
 
 def pooling_cost(inputs: str) -> sp.Expr:
@@ -60,9 +61,13 @@ def pooling_cost(inputs: str) -> sp.Expr:
     return sp.factor(sp.diff(cost, s, 2) * sigma_g**2)
 
 
+@cache
 def pattern_cost() -> sp.Expr:
     """Both kinds of inputs have the same form, with their own λ: L² and (VL/(V+L))²."""
-    return (lam * (c1 + cG) ** 2 + L**2 * (L - 1) * cG**2) / (2 * sigma_g**2)
+    common = (lam * (c1 + cG) ** 2 + L**2 * (L - 1) * cG**2) / (2 * sigma_g**2)
+    for inputs, cost in (("positional", positional_cost()), ("token+position", token_position_cost())):
+        require_equal(common.subs(lam, pooling_cost(inputs)), cost.subs(s, c1 + cG), f"prior cost, {inputs} inputs")
+    return common
 
 
 @cache
@@ -81,6 +86,13 @@ def gap_cost() -> sp.Expr:
     token+position inputs they lie in the position block alone, so both kinds of inputs have the same cost.
     """
     return sp.factor(L * (u**2 + (L - 1) * v**2).subs(cheapest_row()) / (2 * sigma_g**2))
+
+
+def _diagonal(norm: sp.Expr) -> sp.Expr:
+    """Return half a squared norm over σ_g², as a sum of an s² and a cG² term."""
+    found = sp.factor(norm.coeff(s, 2)) * s**2 + sp.factor(norm.coeff(cG, 2)) * cG**2
+    require_equal(found, norm, "the squared norm is diagonal in s and cG")
+    return found / (2 * sigma_g**2)
 
 
 def _steps() -> tuple[Step, ...]:
