@@ -67,7 +67,7 @@ def _print(theorems: Sequence[Theorem], found: Sequence[Verification], slopes: S
     print_table(
         "Slopes, fitted far out and predicted (n = 1.5, b = 0.8)",
         ["", "row", "slope", "fitted", "predicted", "1−p, λ = 10⁶", "limit law"],
-        [[s.theorem, s.case, s.derivative, f"{s.fitted:.4f}", s.predicted, s.limit, s.limit_predicted] for s in slopes],
+        [_slope_row(slope) for slope in slopes],
         [f"NOT REPRODUCED: {slope.theorem}, {slope.case}" for slope in slopes if not slope.reproduced],
     )
     rows = sum(side.random.rows for side in found if side.side != "upper")
@@ -88,6 +88,19 @@ def _row(side: Verification) -> list[Any]:
         f"{adversary.worst:.2g}",
         f"{side.worst.tightness:.6f}",
         f"{random.typical:.3g}",
+    ]
+
+
+def _slope_row(slope: Slope) -> list[Any]:
+    fitted = round(slope.fitted, 4) + 0.0  # no "-0.0000"
+    return [
+        slope.theorem,
+        slope.case,
+        slope.derivative,
+        f"{fitted:.4f}",
+        slope.predicted,
+        slope.limit,
+        slope.limit_predicted,
     ]
 
 
@@ -161,7 +174,8 @@ def _progress_bar(theorems: int) -> Iterator[Progress]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("verifying", total=theorems)
         done: dict[str, float] = {}
 
