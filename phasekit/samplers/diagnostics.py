@@ -100,8 +100,10 @@ def diagnose(samples: Samples, *, rhat_max: float = 1.05, ess_min: float = 100.0
         one = data.isel(dataset=d)
         numbers = _convergence(one)
         verdict, found = _judge(one, numbers, order, rhat_max, ess_min)
-        summary = _summary(one) if verdict == MIXED else dict.fromkeys(("mean", "mcse", "sd"), {})
-        columns = {name: [values.get(v, np.nan) for v in data.data_vars] for name, values in {**numbers, **summary}.items()}
+        summary = _summary(one) if verdict == MIXED else {key: {} for key in ("mean", "mcse", "sd")}
+        columns = {
+            name: [values.get(v, np.nan) for v in data.data_vars] for name, values in {**numbers, **summary}.items()
+        }
         rows.append((columns, verdict))
         wells.append(found)
     table = xr.Dataset(

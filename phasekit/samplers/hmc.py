@@ -12,7 +12,7 @@ from torch import Tensor
 from phasekit.errors import InputError
 from phasekit.samplers.noise import Key, NormalStreams, UniformStreams
 from phasekit.samplers.schedule import check
-from phasekit.samplers.target import Evaluator, Kernel, Parts, State, Target, flat, numbers, split, start
+from phasekit.samplers.target import Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, split, start
 
 # Dual averaging, as in Hoffman and Gelman 2014 (arXiv:1111.4246), section 3.2.
 _SHRINKAGE, _EARLY, _FORGETTING = 0.05, 10.0, 0.75
@@ -31,8 +31,8 @@ def build(
 ) -> Kernel:
     """Build HMC with a Metropolis test (Duane et al. 1987; Neal 2011, arXiv:1206.1901).
 
-    An update draws momenta p (normal, variance T; unit mass in units of the target's ``scale`` of θ), follows Hamilton's
-    equations for ``leaps`` leapfrog steps::
+    An update draws momenta p (normal, variance T; unit mass in units of the target's ``scale`` of θ), follows
+    Hamilton's equations for ``leaps`` leapfrog steps::
 
         p - step / 2 * scale * gradient
         theta + step * scale * p
@@ -79,6 +79,7 @@ def build(
         raise InputError("jitter", jitter, "must be at least 0 and below 1")
     if not target.exact:
         raise InputError("method", "hmc", "the Metropolis test needs exact energies, not a minibatch's")
+    check_keys(target, keys)
     evaluate, chains = Evaluator(target), target.chains
     noise = NormalStreams("hmc", keys, numbers(target), target.dtype, target.device)
     uniform = UniformStreams("hmc accept", keys, 2, target.device)

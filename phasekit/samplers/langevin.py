@@ -10,7 +10,7 @@ import torch
 
 from phasekit.samplers.noise import Key, NormalStreams
 from phasekit.samplers.schedule import Schedule, check, check_schedule, value_at
-from phasekit.samplers.target import Evaluator, Kernel, Parts, State, Target, flat, numbers, split, start
+from phasekit.samplers.target import Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, split, start
 
 
 def build(
@@ -52,6 +52,7 @@ def build(
     check_schedule("step", step, positive=True)
     check_schedule("temperature", temperature)
     check("friction", friction)
+    check_keys(target, keys)
     evaluate = Evaluator(target)
     noise = NormalStreams("langevin", keys, numbers(target), target.dtype, target.device)
     first = NormalStreams("langevin start", keys, numbers(target), target.dtype, target.device)

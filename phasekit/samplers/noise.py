@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ class Words:
     purpose : str
         Streams for different purposes are independent.
     keys : sequence of tuples of int
-        One for each chain: whole numbers of at least 0, such as (seed, member).
+        One for each chain: whole numbers from 0 to 2⁶⁴ - 1, such as (seed, member).
     size : int
         Words for each step (rounded up to a multiple of 4).
 
@@ -47,14 +48,10 @@ class Words:
     """
 
     def __init__(self, purpose: str, keys: Sequence[Key], size: int) -> None:
-        for key in keys:
-            if any(isinstance(part, bool) or not isinstance(part, int | np.integer) or part < 0 for part in key):
-                raise InputError("random stream's key", key, "must hold whole numbers of at least 0")
         if len(set(keys)) != len(keys):
             raise InputError("random streams' keys", list(keys), "must differ from chain to chain")
         self.size = -(-size // _WORDS_A_COUNT) * _WORDS_A_COUNT
-        hashed = [np.random.SeedSequence([zlib.crc32(purpose.encode()), *map(int, key)]) for key in keys]
-        self._keys = [sequence.generate_state(2, np.uint64) for sequence in hashed]
+        self._keys = [_philox_key(purpose, key) for key in keys]
         self._generators: list[np.random.Philox] = []
         self._next: int | None = None
 
@@ -121,6 +118,16 @@ class UniformStreams:
     def below(self, bound: int | Tensor, step: int) -> Tensor:
         """Return whole numbers from 0 to bound - 1, shape (chains, size). Some are likelier by bound/2⁶⁴ at most."""
         return self._words.take(step, 1)[:, 0, : self._size].to(self._device).remainder(bound)
+
+
+def _philox_key(purpose: str, key: Key) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Hash purpose and key to the 128 bits of a Philox key."""
+    words = [zlib.crc32(purpose.encode()), len(key)]
+    for part in key:
+        if isinstance(part, bool) or not isinstance(part, int | np.integer) or not 0 <= part < 2**64:
+            raise InputError("random stream's key", key, "must hold whole numbers from 0 to 2^64 - 1")
+        words += divmod(int(part), 2**32)  # two words a part: no two keys look alike
+    return np.random.SeedSequence(words).generate_state(2, np.uint64)
 
 
 def box_muller(words: Tensor, dtype: torch.dtype) -> Tensor:

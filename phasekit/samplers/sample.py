@@ -186,9 +186,7 @@ class _Run:
         ]
         target: Target = HeadsTarget(self.energy, len(self.labels))
         if method.minibatch is not None:
-            target = MinibatchTarget(
-                self.datasets, len(self.labels), method.minibatch, keys, torch_dtype, self.device
-            )
+            target = MinibatchTarget(self.datasets, len(self.labels), method.minibatch, keys, torch_dtype, self.device)
         self.kernel = method.build(target, keys, warmup)
         #: What determines all chains; a checkpoint with another description isn't theirs.
         self.description: dict[str, Any] = {

@@ -10,7 +10,7 @@ import torch
 
 from phasekit.samplers.noise import Key, NormalStreams
 from phasekit.samplers.schedule import Schedule, check_schedule, value_at
-from phasekit.samplers.target import Evaluator, Kernel, Parts, State, Target, flat, numbers, split, start
+from phasekit.samplers.target import Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, split, start
 
 
 def build(target: Target, keys: Sequence[Key], *, step: Schedule, temperature: Schedule = 1.0) -> Kernel:
@@ -43,6 +43,7 @@ def build(target: Target, keys: Sequence[Key], *, step: Schedule, temperature: S
     """
     check_schedule("step", step, positive=True)
     check_schedule("temperature", temperature)
+    check_keys(target, keys)
     evaluate = Evaluator(target)
     noise = NormalStreams("sgld", keys, numbers(target), target.dtype, target.device)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from phasekit.errors import InputError
+from phasekit.samplers.noise import Key
 
 #: Where chains stand (or their momenta, gradients ...): tensors of shape (chains, ...). A head's are W and G.
 #: Leading dimensions may be split: (data sets, members, ...).
@@ -155,6 +157,17 @@ def start(target: Target, position: Parts) -> tuple[Parts, Parts]:
         raise InputError("position", "not finite", "chains must start at finite numbers")
     copies = tuple(part.detach().to(target.device, target.dtype, copy=True).contiguous() for part in position)
     return copies, tuple(torch.zeros_like(part) for part in copies)
+
+
+def check_keys(target: Target, keys: Sequence[Key]) -> None:
+    """Refuse keys that aren't one for each chain.
+
+    Raises
+    ------
+    InputError
+    """
+    if len(keys) != target.chains:
+        raise InputError("number of keys", len(keys), f"must be that of chains, {target.chains}")
 
 
 def numbers(target: Target) -> int:
