@@ -58,6 +58,20 @@ def balance() -> sp.Expr:
     return found
 
 
+@cache
+def pooling_first() -> sp.Expr:
+    """The sign of the balance at R = 0 says whether pooling comes first. For positional inputs it is positive exactly for
+    V < L − 1. For token+position inputs at large L, with V = v L, the condition is v³ < (1 + v)², that is V < 2.15 L.
+    """
+    at_onset = balance().subs(spread, 0)
+    positional = sp.factor(sp.simplify(at_onset.subs(lam, L**2)))
+    ratio = sp.Symbol("v", positive=True)
+    require_equal(positional.subs(V, L - 1), 0, "boundary of the pooling stage, positional inputs")
+    scaled = at_onset.subs(lam, (V * L / (V + L)) ** 2).subs(V, ratio * L)
+    require_equal(sp.limit(scaled, L, sp.oo), 1 - ratio**3 / (1 + ratio) ** 2, "boundary, token+position inputs")
+    return positional
+
+
 def crossover() -> sp.Expr:
     """Return P₂ as a function of the spread R."""
     return kappa * V / (sigma_w * sigma_g) * sp.sqrt(strength())
@@ -91,6 +105,7 @@ def _steps() -> tuple[Step, ...]:
         Step.of(crossover_pattern, sp.Eq(cG, crossover_pattern().subs(root)), sp.Eq(root[k], k)),
         Step.of(strength, sp.Eq(x, strength().subs(root)), sp.Eq(x, X)),
         Step.of(balance, sp.Eq(balance().subs(root), 0)),
+        Step.of(pooling_first, sp.Eq(named("balance(R=0)", r"\mathrm{balance}(R=0)"), pooling_first().subs(root))),
         Step(
             "P₂ follows from R. It is exact: the only freedom left is whether this branch is the global one.",
             (sp.Eq(P2, kappa * V / (sigma_w * sigma_g) * sp.sqrt(x)),),

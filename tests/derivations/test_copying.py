@@ -78,9 +78,19 @@ def test_leading_form() -> None:
 
 
 def test_no_pooling_stage_when_the_vocabulary_is_large() -> None:
-    """The balance is negative at R = 0 exactly where the critical mode has g² > q/2."""
-    for V, L in [(8, 16), (64, 16), (64, 64), (64, 256), (300, 100)]:
-        cost = float(L**2)
-        c1, cG = thresholds.critical_mode(V, L, cost)
-        _, _, g, q = linear_map.averages(c1, cG, L)
-        assert (thresholds.copying_balance(0.0, V, L, cost) < 0) == (g**2 / q > 0.5)
+    """The balance is negative at R = 0 exactly where the critical mode has g² > q/2: V > L − 1 for positional inputs."""
+    for V, L in [(8, 16), (14, 16), (16, 16), (64, 16), (62, 64), (64, 64), (64, 256), (300, 100)]:
+        for inputs in ("positional", "token+position"):
+            cost = float(L**2) if inputs == "positional" else (V * L / (V + L)) ** 2
+            c1, cG = thresholds.critical_mode(V, L, cost)
+            _, _, g, q = linear_map.averages(c1, cG, L)
+            copying_first = g**2 / q > 0.5
+            assert (thresholds.copying_balance(0.0, V, L, cost) < 0) == copying_first
+            assert copying_first == (V > L - 1 if inputs == "positional" else V > 2.25 * L)
+
+
+def test_boundary_of_the_pooling_stage() -> None:
+    assert thresholds.copying_balance(0.0, 63.0, 64.0, 64.0**2) == pytest.approx(0, abs=1e-14)
+    c1, cG = thresholds.critical_mode(63.0, 64.0, 64.0**2)
+    _, _, g, q = linear_map.averages(c1, cG, 64.0)
+    assert g**2 / q == pytest.approx(0.5, rel=1e-12)
