@@ -1,8 +1,8 @@
 """The pictures' common ground: one style, one way to draw theory and networks, one way to save.
 
-Conventions, the same in every picture: theory is a line, trained networks are open circles; the branch of lowest action
-is solid, metastable branches are dashed, saddles dotted; a transition is a vertical line with its symbol, the
-window between two spinodals a shaded band.
+Conventions, the same in every picture: theory is a line, trained networks are open circles, faint ones were filtered
+out because other networks reached a lower energy; the branch of lowest action is solid, metastable branches are dashed,
+saddles dotted; a transition is a vertical line with its symbol, the window between two spinodals a shaded band.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ LABELS = {
     "a1": "$a_1$",
     "aG": "$a_G$",
     "loss": "loss",
+    "coverage": "coverage",
     "action": "action $S$",
     "copying_share": "copying share $g^2/q$",
 }
@@ -100,9 +101,19 @@ def draw_networks(axes: Axes, x: ArrayLike, y: ArrayLike, *, error: ArrayLike | 
     axes.errorbar(np.asarray(x), np.asarray(y), yerr=error, **{**open_circles, "elinewidth": 0.8, **marks})
 
 
-def mark_transition(axes: Axes, at: float, name: str) -> None:
-    """Mark a transition by a thin vertical line with its symbol at the upper end (``name`` as in :data:`SYMBOLS`)."""
+def draw_filtered(axes: Axes, x: ArrayLike, y: ArrayLike, **marks: Any) -> None:
+    """Draw networks that were filtered out by their energy, as faint circles behind the others."""
+    draw_networks(axes, x, y, **{"color": "0.55", "alpha": 0.6, "zorder": 2.5, **marks})
+
+
+def mark_transition(axes: Axes, at: float, name: str, *, symbol: bool = True) -> None:
+    """Mark a transition by a thin vertical line, with its ``symbol`` at the upper end (``name`` as in :data:`SYMBOLS`).
+
+    Of panels above each other that share their axis, only the uppermost needs the symbol.
+    """
     axes.axvline(at, color="0.4", linewidth=0.7, zorder=0)
+    if not symbol:
+        return
     axes.annotate(
         SYMBOLS.get(name, name),
         xy=(at, 1.0),

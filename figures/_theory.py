@@ -1,0 +1,86 @@
+"""Lines of the theory against P: the minima of linear attention, the folded curve of softmax attention."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from phasekit import solve
+from phasekit.action import action_for
+from phasekit.minima import curvatures, find_minima
+from phasekit.model import Model, Parameters
+from phasekit.transitions import find_transitions
+from phasekit.transitions.table import parameters_without_P
+
+_NODES = 500
+_LOG_RANGE = 40.0
+
+
+def minima_rows(model: Model, P: ArrayLike) -> pd.DataFrame:
+    """Return all minima against P, one row each: branch "global" (lowest action) or "metastable"."""
+    minima = find_minima(model.grid(P=P))
+    columns = {
+        "P": np.broadcast_to(np.asarray(P, dtype=float)[:, None], minima.action.shape),
+        "branch": np.broadcast_to(np.arange(minima.action.shape[1]), minima.action.shape),
+        "action": minima.action,
+        **minima.order_parameters,
+        "loss": minima.loss,
+        "copying_share": minima.averages["g"] ** 2 / np.where(minima.averages["q"] > 0, minima.averages["q"], np.nan),
+    }
+    rows = pd.DataFrame({name: values.ravel() for name, values in columns.items()})[minima.converged.ravel()]
+    rows["branch"] = np.where(rows["branch"] == 0, "global", "metastable")
+    return rows.sort_values(["branch", "P"], ignore_index=True)
+
+
+def stationary_curve(model: Model, largest_P: float) -> pd.DataFrame:
+    """Return the stationary points of softmax attention along their curve P(gap): minima and saddle points.
+
+    Every gap is stationary at exactly one P, so the curve is followed through its folds; ``branch`` is "global" or
+    "metastable" for minima, by their action, and "saddle" between the folds. ``piece`` numbers the stretches of one
+    branch, each of which is one line of a picture.
+    """
+    action = action_for(model, "map")
+    p = parameters_without_P(model).ravel()
+    widest = 3 * np.log(model.L) + 5
+    gaps = np.unique([*np.linspace(0.0, widest, _NODES + 1)[1:], *np.geomspace(1e-3, widest, _NODES)])
+
+    def slope(log_P: NDArray[np.float64], p: Parameters, gap: NDArray[np.float64]) -> NDArray[np.float64]:
+        return action.profile(gap, p.replace(P=np.exp(log_P))).slope
+
+    P = np.exp(solve.root(slope, np.full(gaps.shape, -_LOG_RANGE), np.full(gaps.shape, _LOG_RANGE), p, gaps))
+    there = p.replace(P=P)
+    z = action.profile(gaps, there).points
+    pooling, copying = action.order(z, there)
+    names = action.order_parameters
+    curve = pd.DataFrame(
+        {
+            "P": P,
+            "gap": gaps,
+            "action": action.jet(z, there).value,
+            names[0]: pooling,
+            names[1]: copying,
+            "loss": action.loss(z, there),
+        }
+    )
+    stable = curvatures(action, z, there)[:, 0] > 0
+    found = find_transitions(model)
+    if found.order == "first":
+        past_the_saddle = np.cumsum(~stable) > 0
+        above = found.values["P_star"] <= P
+        lowest = np.where(past_the_saddle, above, ~above)
+    else:
+        lowest = stable
+    curve["branch"] = np.where(~stable, "saddle", np.where(lowest, "global", "metastable"))
+    curve["piece"] = (curve["branch"] != curve["branch"].shift()).cumsum()
+    return curve[curve["P"] <= largest_P].reset_index(drop=True)
+
+
+def pieces(curve: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Split a curve into lines: each piece's branch and its rows, joined to the first row of the next piece."""
+    numbers = sorted(curve["piece"].unique())
+    lines = []
+    for number in numbers:
+        own = curve[curve["piece"] == number]
+        lines.append((str(own["branch"].iloc[0]), pd.concat([own, curve[curve["piece"] == number + 1].head(1)])))
+    return lines

@@ -1,0 +1,127 @@
+"""Phase diagrams of linear and softmax attention in (L, P) and (V, P), with transition lines and critical points.
+
+Colour is the copying share g²/q of the global minimum; grey is where linear attention has no pattern at all.
+Between the spinodals softmax attention has two minima. The first-order line ends in a critical point: in shorter
+contexts (or smaller vocabularies) the copy grows smoothly. Positional inputs, unit variances, κ = 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from phasekit.action import action_for
+from phasekit.diagram import phase_diagram
+from phasekit.model import Model
+from phasekit.pictures import draw_phase_diagram
+from phasekit.plotting import LABELS, SYMBOLS, new_figure, save, style
+from phasekit.transitions import locate
+from phasekit.transitions.table import parameters_without_P
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+V, L = 8, 16
+#: What is varied beside P, from where to where, and the range of P.
+RANGES: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
+    "L": ((4, 1024), (20, 1e5)),
+    "V": ((2, 256), (20, 2e3)),
+}
+#: Where phases are named, in axes fractions.
+_NAMES: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
+    ("L", "linear"): {"none": (0.72, 0.2), "pooling": (0.8, 0.68), "copying": (0.4, 0.8)},
+    ("L", "softmax"): {"uniform": (0.72, 0.2), "copying": (0.35, 0.8)},
+    ("V", "linear"): {"none": (0.7, 0.22), "copying": (0.4, 0.8)},
+    ("V", "softmax"): {"uniform": (0.6, 0.2), "copying": (0.4, 0.8)},
+}
+_CRITICAL: dict[str, Any] = {"marker": "o", "color": "C1", "markeredgecolor": "white", "markersize": 4.5}
+
+
+def main(out: Path, preset: str) -> list[Path]:
+    """Draw the four diagrams."""
+    points = 80 if preset == "quick" else 250
+    tables = []
+    with style():
+        figure, panels = new_figure(2, 2, height=4.3, sharex="row", sharey="row")
+        for row, other in zip(panels, RANGES, strict=True):
+            for axes, score in zip(row, ("linear", "softmax"), strict=True):
+                model = Model(V=V, L=L, score=score)
+                diagram = diagram_of(model, other, points)
+                mesh = draw_phase_diagram(axes, diagram, other, "P")
+                end = critical_point(model, other) if score == "softmax" else None
+                if end is not None:
+                    axes.plot(*end, linestyle="none", **_CRITICAL)
+                _name_phases(axes, _NAMES[other, score])
+                if (other, score) == ("V", "linear"):  # too small a phase for its name
+                    pointer = {"arrowstyle": "-", "color": "black", "linewidth": 0.5}
+                    axes.annotate("pooling", (0.1, 0.26), (0.3, 0.06), "axes fraction", fontsize=7, arrowprops=pointer)
+                fixed = "V" if other == "L" else "L"
+                axes.set_title(f"{score}, {LABELS[fixed]} = {getattr(model, fixed)}", loc="left")
+                tables.append(rows_of(diagram, score, other, end))
+            row[1].set_ylabel("")
+        bar = figure.colorbar(mesh, ax=panels, location="top", aspect=40, pad=0.02)
+        bar.set_label(LABELS["copying_share"])
+        figure.legend(handles=_legend(), loc="outside lower center", ncols=3, columnspacing=1.2)
+        return save(figure, pd.concat(tables, ignore_index=True), out / "phase_diagrams")
+
+
+def diagram_of(model: Model, other: str, points: int) -> xr.Dataset:
+    """Return the phase diagram over P and L, or P and V."""
+    across, P = RANGES[other]
+    return phase_diagram(
+        model.grid(**{"P": np.geomspace(*P, points), other: np.unique(np.geomspace(*across, points).round())})
+    )
+
+
+def critical_point(model: Model, other: str) -> tuple[float, float]:
+    """Return where the first-order line ends: the smallest L (or V) with two minima, as a real number, and its P.
+
+    There the lowest curvature along the curve of stationary points is 0. It is smooth in L and V, and so is P*, so
+    after two rounds of search straight lines through the neighbouring points give both to 1e-5 or better.
+    """
+    action, p = action_for(model, "map"), parameters_without_P(model).ravel()
+    low, high = RANGES[other][0]
+    for _ in range(2):
+        values = np.geomspace(low, high, 40)
+        located = locate(action, p[np.zeros(values.size, dtype=int)].replace(**{other: values}))
+        softest, P_star = located["softest"], located["P_star"]
+        k = int(np.flatnonzero((softest[:-1] >= 0) & (softest[1:] < 0))[0])
+        low, high = values[k], values[k + 2]
+    end = values[k] + (values[k + 1] - values[k]) * softest[k] / (softest[k] - softest[k + 1])
+    slope = (P_star[k + 2] - P_star[k + 1]) / (values[k + 2] - values[k + 1])
+    return float(end), float(P_star[k + 1] + slope * (end - values[k + 1]))
+
+
+def rows_of(diagram: xr.Dataset, score: str, other: str, end: tuple[float, float] | None) -> pd.DataFrame:
+    """Return a diagram as rows: one per grid point, one per point of each transition line, one for its end."""
+    rows = [diagram[["copying_share", "phase", "minima", "loss"]].to_dataframe().reset_index().assign(kind="point")]
+    for name in (str(name) for name in diagram.data_vars if str(name).startswith("line_")):
+        line = diagram[name].to_dataframe().reset_index().rename(columns={name: "P"})
+        rows.append(line.assign(kind=name.removeprefix("line_")).dropna(subset="P"))
+    if end is not None:
+        rows.append(pd.DataFrame([{other: end[0], "P": end[1], "kind": "critical point"}]))
+    return pd.concat(rows, ignore_index=True).assign(score=score)
+
+
+def _name_phases(axes: Axes, names: dict[str, tuple[float, float]]) -> None:
+    for name, at in names.items():
+        look = {"color": "white" if name in ("pooling", "uniform") else "black", "rotation": 37 * (name == "pooling")}
+        axes.text(*at, name, transform=axes.transAxes, ha="center", va="center", fontsize=7, **look)
+
+
+def _legend() -> list[Any]:
+    line = {"color": "C1"}
+    return [
+        Line2D([], [], linestyle="-", label=f"{SYMBOLS['P1']} (linear), {SYMBOLS['P_star']}", **line),
+        Line2D([], [], linestyle="-.", label=SYMBOLS["P2"], **line),
+        Line2D([], [], linestyle=":", label=SYMBOLS["P_x"], **line),
+        Line2D([], [], linestyle="--", linewidth=0.6, label="spinodals", **line),
+        Line2D([], [], linestyle="none", label="critical point", **_CRITICAL),
+        Patch(facecolor="0.85", label="no pattern"),
+    ]

@@ -1,0 +1,85 @@
+"""Softmax attention against P: both branches, the saddle point, P*, spinodals; theory and Adam from both ends.
+
+V = 8, L = 64. Networks start on the uniform branch, on the copy branch and at random. Inside the window they end in
+either minimum; those of higher energy are filtered out, and lie on the metastable branch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from matplotlib.ticker import NullFormatter
+
+from figures import _ensembles
+from figures._theory import pieces, stationary_curve
+from figures._trainings import draw_rows, network_rows, trained
+from phasekit.plotting import (
+    LABELS,
+    draw_filtered,
+    draw_networks,
+    draw_theory,
+    mark_transition,
+    new_figure,
+    save,
+    shade_window,
+    style,
+)
+from phasekit.transitions import find_transitions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MODEL = _ensembles.SOFTMAX
+COLOURS = {"aG": "C1", "loss": "C2", "coverage": "C3"}
+TICKS = (300, 500, 1000, 2000, 4000)
+
+
+def main(out: Path, preset: str) -> list[Path]:
+    """Draw order parameters, loss and coverage."""
+    networks = network_rows(trained(_ensembles.softmax_transition(preset)))
+    curve = stationary_curve(MODEL, networks["P"].max())
+    curve = curve[curve["P"] >= networks["P"].min()].assign(kind="theory", coverage=1.0)
+    found = find_transitions(MODEL).values
+    with style():
+        figure, panels = new_figure(3, height=5.4, sharex=True, height_ratios=[1.8, 1.2, 0.9])
+        for axes, name in zip(panels, COLOURS, strict=True):
+            shade_window(axes, found["spinodals"])
+            mark_transition(axes, found["P_star"], "P_star", symbol=axes is panels[0])
+            _draw(axes, name, curve, networks)
+        upper, middle, lower = panels
+        upper.set(ylabel=LABELS["aG"], ylim=(-0.015, None))
+        pooling = upper.secondary_yaxis("right", functions=(lambda aG: 1 - aG, lambda a1: 1 - a1))  # rows sum to 1
+        pooling.set_ylabel(f"{LABELS['a1']} = 1 − {LABELS['aG']}")
+        middle.set(ylabel=LABELS["loss"], ylim=(0, None))
+        lower.set(ylabel=LABELS["coverage"], xlabel=LABELS["P"], xscale="log")
+        largest = curve["P"].max()
+        lower.set_xticks([P for P in TICKS if largest >= P])
+        lower.xaxis.set_major_formatter("{x:.0f}")
+        lower.xaxis.set_minor_formatter(NullFormatter())
+        _legend(figure, upper, networks)
+        upper.set_title(f"softmax attention, {MODEL.inputs}, $V$ = {MODEL.V}, $L$ = {MODEL.L}", loc="left")
+        table = pd.concat([curve, networks.assign(kind="network")], ignore_index=True)
+        return save(figure, table, out / "softmax_transition")
+
+
+def _draw(axes: Axes, name: str, curve: pd.DataFrame, networks: pd.DataFrame) -> None:
+    for branch, line in pieces(curve):
+        draw_theory(axes, line["P"], line[name], branch=branch, color=COLOURS[name])
+    filtered, kept = networks[networks["fate"] == "higher energy"], draw_rows(networks)
+    draw_filtered(axes, filtered["P"], filtered[name])
+    draw_networks(axes, kept["P"], kept[name], color=COLOURS[name])
+
+
+def _legend(figure: Figure, axes: Axes, networks: pd.DataFrame) -> None:
+    counts = networks["fate"].value_counts()
+    axes.plot([], [], color="0.3", label="theory, global minimum")
+    axes.plot([], [], color="0.3", linestyle="--", label="metastable minimum")
+    axes.plot([], [], color="0.3", linestyle=":", label="saddle point")
+    draw_networks(axes, [], [], color="0.3", label=f"Adam, {counts['kept']} kept of {len(networks)}")
+    for fate in counts.index.drop("kept"):
+        draw_filtered(axes, [], [], label=f"{counts[fate]} {fate}")
+    axes.fill_between([], [], [], color="0.9", linewidth=0, label="between spinodals")
+    figure.legend(loc="outside lower center", ncols=2)
