@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import arviz_stats
 import numpy as np
 import xarray as xr
+from arviz_stats.sampling_diagnostics import ess, mcse, rhat
 from numpy.typing import NDArray
 
 from phasekit.errors import InputError
@@ -95,15 +95,14 @@ def diagnose(samples: Samples, *, rhat_max: float = 1.05, ess_min: float = 100.0
     if normalised:
         data = data.drop_vars(["s", "s2"])  # 1, whatever the draw
     order = "aG" if normalised else "cG_cG"
+    names = [str(name) for name in data.data_vars]
     rows, wells = [], []
     for d in range(data.sizes["dataset"]):
         one = data.isel(dataset=d)
         numbers = _convergence(one)
         verdict, found = _judge(one, numbers, order, rhat_max, ess_min)
         summary = _summary(one) if verdict == MIXED else {key: {} for key in ("mean", "mcse", "sd")}
-        columns = {
-            name: [values.get(v, np.nan) for v in data.data_vars] for name, values in {**numbers, **summary}.items()
-        }
+        columns = {name: [values.get(v, np.nan) for v in names] for name, values in {**numbers, **summary}.items()}
         rows.append((columns, verdict))
         wells.append(found)
     table = xr.Dataset(
@@ -111,7 +110,7 @@ def diagnose(samples: Samples, *, rhat_max: float = 1.05, ess_min: float = 100.0
             **{name: (("dataset", "quantity"), [columns[name] for columns, _ in rows]) for name in rows[0][0]},
             "verdict": ("dataset", [verdict for _, verdict in rows]),
         },
-        {"quantity": list(data.data_vars), "P": data.P, "data_seed": data.data_seed},
+        {"quantity": names, "P": data.P, "data_seed": data.data_seed},
         {"rhat_max": rhat_max, "ess_min": ess_min},
     )
     return Diagnosis(table, tuple(wells))
@@ -152,11 +151,11 @@ def _convergence(data: xr.Dataset) -> dict[str, dict[str, float]]:
         halves = [data.isel(chain=0, draw=slice(k * half, (k + 1) * half)).drop_vars("draw") for k in range(2)]
         data = xr.concat(halves, "chain")
     total = data.sizes["chain"] * data.sizes["draw"]
-    mean_ess = _each(arviz_stats.ess, data, method="mean")
+    mean_ess = _each(ess, data, method="mean")
     return {
-        "rhat": _each(arviz_stats.rhat, data),
-        "ess_bulk": _each(arviz_stats.ess, data, method="bulk"),
-        "ess_tail": _each(arviz_stats.ess, data, method="tail", prob=(0.05, 0.95)),
+        "rhat": _each(rhat, data),
+        "ess_bulk": _each(ess, data, method="bulk"),
+        "ess_tail": _each(ess, data, method="tail", prob=(0.05, 0.95)),
         "tau": {name: total / ess for name, ess in mean_ess.items()},
     }
 
@@ -164,7 +163,7 @@ def _convergence(data: xr.Dataset) -> dict[str, dict[str, float]]:
 def _summary(data: xr.Dataset) -> dict[str, dict[str, float]]:
     return {
         "mean": {str(name): float(x.mean()) for name, x in data.data_vars.items()},
-        "mcse": _each(arviz_stats.mcse, data, method="mean"),
+        "mcse": _each(mcse, data, method="mean"),
         "sd": {str(name): float(x.std()) for name, x in data.data_vars.items()},
     }
 

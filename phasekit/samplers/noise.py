@@ -127,7 +127,7 @@ def _philox_key(purpose: str, key: Key) -> np.ndarray[Any, np.dtype[np.uint64]]:
         if isinstance(part, bool) or not isinstance(part, int | np.integer) or not 0 <= part < 2**64:
             raise InputError("random stream's key", key, "must hold whole numbers from 0 to 2^64 - 1")
         words += divmod(int(part), 2**32)  # two words a part: no two keys look alike
-    return np.random.SeedSequence(words).generate_state(2, np.uint64)
+    return np.random.SeedSequence(words).generate_state(2, np.uint64).astype(np.uint64)
 
 
 def box_muller(words: Tensor, dtype: torch.dtype) -> Tensor:

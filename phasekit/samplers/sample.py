@@ -128,6 +128,8 @@ def sample(
     run.start()
     if checkpoint is not None and Path(checkpoint).exists():
         run.resume(Checkpoint.load(checkpoint, run.description))
+        if len(run.recorded) > draws:
+            raise InputError("draws", draws, f"the checkpoint holds {len(run.recorded)} already")
     last = warmup + draws * thin
     saved = run.state.step
     while run.state.step < last:
@@ -138,7 +140,7 @@ def sample(
             saved = step
         if progress is not None and (step == last or step % _LOOK_EVERY == 0):
             progress(step, last)
-    return run.samples(draws)
+    return run.samples()
 
 
 class _Run:
@@ -253,11 +255,11 @@ class _Run:
         chain = f"{m} (start {start}, number {number}, P = {len(self.datasets[d].tokens)}, "
         chain += f"data seed {self.datasets[d].seed})"
         draw = None if self.state.step <= self.warmup else (self.state.step - self.warmup - 1) // self.thin
-        samples = self.samples(len(self.recorded)) if self.recorded else None
+        samples = self.samples() if self.recorded else None
         raise ChainDiverged(chain, draw, self.state.step, samples)
 
-    def samples(self, draws: int) -> Samples:
-        """Return the first draws, labelled."""
+    def samples(self) -> Samples:
+        """Return what was recorded, labelled."""
         shape = (len(self.datasets), len(self.labels))
         statistics = {}
         if isinstance(self.state, HMCState):
@@ -265,7 +267,7 @@ class _Run:
             statistics["acceptance"] = (self.state.accepted.double() / self.state.tried).view(shape).cpu().numpy()
         return Samples.from_draws(
             names=observable_names(self.model.score),
-            draws=np.stack(self.recorded[:draws]),
+            draws=np.stack(self.recorded),
             chain={
                 "start": np.array([start for start, _ in self.labels]),
                 "number": np.array([number for _, number in self.labels]),

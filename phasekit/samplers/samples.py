@@ -77,7 +77,7 @@ class Samples:
         data = self.posterior
         if "c1" not in data:
             return data
-        sign = xr.where(data.c1 + data.cG < 0, -1.0, 1.0)
+        sign = 1.0 - 2.0 * (data.c1 + data.cG < 0)
         return data.assign({name: sign * data[name] for name in ODD})
 
     def save(self, path: str | Path) -> None:

@@ -182,7 +182,7 @@ def flat(part: Tensor, chains: int) -> Tensor:
 
 def split(rows: Tensor, target: Target) -> tuple[Tensor, ...]:
     """Cut rows of shape (chains, numbers) into one piece (chains, size) for each part."""
-    return rows.split([math.prod(shape) // target.chains for shape in target.shapes], dim=1)
+    return torch.split(rows, [math.prod(shape) // target.chains for shape in target.shapes], dim=1)
 
 
 def _clone(value: Any) -> Any:
