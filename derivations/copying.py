@@ -60,8 +60,9 @@ def balance() -> sp.Expr:
 
 @cache
 def pooling_first() -> sp.Expr:
-    """The sign of the balance at R = 0 says whether pooling comes first. For positional inputs it is positive exactly for
-    V < L − 1. For token+position inputs at large L, with V = v L, the condition is v³ < (1 + v)², that is V < 2.15 L.
+    """The sign of the balance at R = 0 says whether pooling comes first. For positional inputs it is positive
+    exactly for V < L − 1. For token+position inputs at large L, with V = v L, the condition is v³ < (1 + v)², that
+    is V < 2.15 L.
     """
     at_onset = balance().subs(spread, 0)
     positional = sp.factor(sp.simplify(at_onset.subs(lam, L**2)))

@@ -97,7 +97,9 @@ def test_softmax_derivatives() -> None:
 
 
 def test_table_of_minima() -> None:
-    """Linear minima listed in docs/theory.md, section 8: the order parameters are stationary, with the listed action."""
+    """Linear minima listed in docs/theory.md, section 8: the order parameters are stationary, with the listed
+    action.
+    """
     rows = [(128, 63.996, 0.0369, 0.0018), (256, 113.987, 0.1083, 0.1015), (512, 146.236, 0.0718, 0.1609)]
     for P, action, c1, cG in rows:
         numbers = (P, 8.0, 16.0, 1.0, 1.0, 1.0, 256.0)

@@ -78,7 +78,9 @@ def test_leading_form() -> None:
 
 
 def test_no_pooling_stage_when_the_vocabulary_is_large() -> None:
-    """The balance is negative at R = 0 exactly where the critical mode has g² > q/2: V > L − 1 for positional inputs."""
+    """The balance is negative at R = 0 exactly where the critical mode has g² > q/2: V > L − 1 for positional
+    inputs.
+    """
     for V, L in [(8, 16), (14, 16), (16, 16), (64, 16), (62, 64), (64, 64), (64, 256), (300, 100)]:
         for inputs in ("positional", "token+position"):
             cost = float(L**2) if inputs == "positional" else (V * L / (V + L)) ** 2
