@@ -104,17 +104,11 @@ def slope_guide(axes: Axes, slope: float, ends: tuple[float, float], start: floa
     x = np.array(ends)
     y = start * (x / x[0]) ** slope
     axes.plot(x, y, color="0.3", linewidth=0.8)
-    shift = (4, 2) if side == "right" else (-4, -2)
     middle = (np.sqrt(x.prod()), np.sqrt(y.prod()))
-    vertical = "bottom" if side == "right" else "top"
-    axes.annotate(
-        label,
-        middle,
-        xytext=shift,
-        textcoords="offset points",
-        ha={"right": "left", "left": "right"}[side],
-        va=vertical,
-    )
+    place: dict[str, Any] = {"xytext": (4, 2), "ha": "left", "va": "bottom"}
+    if side == "left":
+        place = {"xytext": (-4, -2), "ha": "right", "va": "top"}
+    axes.annotate(label, middle, textcoords="offset points", **place)
 
 
 def _rows(score: Score, logits: torch.Tensor) -> torch.Tensor:
