@@ -61,7 +61,7 @@ class Checkpoint:
             If the file is no checkpoint, is damaged, or belongs to another run.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             header = json.loads(str(arrays.pop("header")))
             draws = arrays.pop("draws")

@@ -81,7 +81,7 @@ class Samples:
         return data.assign({name: sign * data[name] for name in ODD})
 
     def save(self, path: str | Path) -> None:
-        """Write netCDF, whole or not at all; ``arviz.from_netcdf`` reads it too.
+        """Write netCDF, whole or not at all; ``xarray.open_datatree`` and ``arviz.from_netcdf`` read it too.
 
         Raises
         ------
