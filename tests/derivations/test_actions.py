@@ -96,21 +96,6 @@ def test_softmax_derivatives() -> None:
         np.testing.assert_allclose(value, other, rtol=1e-12)
 
 
-def test_table_of_minima() -> None:
-    """Linear minima listed in docs/theory.md, section 8: the order parameters are stationary, with the listed
-    action.
-    """
-    rows = [(128, 63.996, 0.0369, 0.0018), (256, 113.987, 0.1083, 0.1015), (512, 146.236, 0.0718, 0.1609)]
-    for P, action, c1, cG in rows:
-        numbers = (P, 8.0, 16.0, 1.0, 1.0, 1.0, 256.0)
-        for _ in range(50):  # Newton
-            value, g1, gG, h11, h1G, hGG = linear_map.jet(c1, cG, *numbers)
-            step = np.linalg.solve([[h11, h1G], [h1G, hGG]], [g1, gG])
-            c1, cG = c1 - step[0], cG - step[1]
-        assert round(float(value), 3) == action
-        assert (round(c1, 4), round(cG, 4)) in [(row[2], row[3]) for row in rows]
-
-
 def test_numbers_broadcast() -> None:
     P, gaps = np.array([[10.0], [1000.0]]), np.linspace(0, 4, 5)
     jet = softmax_map.jet(gaps, P, 8.0, 16.0, 1.0, 1.0, 1.0)
