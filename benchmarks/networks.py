@@ -113,7 +113,7 @@ def against_others(V: int, L: int, P: int, steps: int, plain_steps: int, rounds:
     flops = gradient_flops(V, L) * _MEMBERS * steps / statistics.median(best["ensemble"])
     bound = peak / gradient_flops(V, L)
     print(f"  matmul peak {peak / 1e9:.0f} GFLOP/s, which bounds this at {bound:.3g} network-steps/s;")
-    print(f"  share of the peak reached by a step's matrix products alone, all else counted as waste: {flops / peak:.0%}")
+    print(f"  its matrix products reach {flops / peak:.0%} of that peak, everything else in a step counted as waste")
 
 
 def independence_of_P(rounds: int) -> None:
