@@ -1,0 +1,11 @@
+"""From the model to its effective action and thresholds, step by step, with SymPy.
+
+Read in the order of ``catalogue.py``: moments of the collected tokens (``vocabulary``), the readout integrated out
+(``evidence``), order parameters (``patterns``), the cheapest logits (``prior``), then linear attention (``linear``,
+``landau``, ``copying``) and softmax attention (``softmax``, ``jump``). In each module, a function is one step: its
+docstring is the reasoning that ``phasekit derive`` prints, its value the equation. Steps that claim an equality have it
+proven (``proof``).
+
+``programs`` states in which form a result is computed without losing digits, proves that form, and ``emit`` writes it to
+``phasekit/action/generated``. ``phasekit`` itself never imports this package, but for ``phasekit derive``.
+"""
