@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from phasekit import __version__
-from phasekit.cli import diagram, figures, minima, saturation, scaling, transitions
+from phasekit.cli import diagram, figures, minima, saturation, scaling, store, sweep, transitions
 from phasekit.cli.output import write
 
 app = typer.Typer(
@@ -35,6 +35,10 @@ app.command()(transitions.transitions)
 app.command()(diagram.diagram)
 app.command()(scaling.scaling)
 app.command()(saturation.saturation)
+app.command()(sweep.run)
+app.command()(store.status)
+app.command()(store.collect)
+app.command()(store.repair)
 app.command()(figures.figures)
 
 

@@ -1,0 +1,163 @@
+"""What a sweep can do with a model and a data set."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from phasekit.errors import InputError
+from phasekit.model import Estimator as Theory
+from phasekit.model import Model
+
+#: A model and the seed of its data set.
+Case = tuple[Model, int]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one task.
+
+    Attributes
+    ----------
+    values : name to array, shape (members,)
+        Numbers and words about each member: a row of the collected table.
+    arrays : name to array
+        Anything else worth keeping.
+    about : plain JSON values about how it was computed (precision, steps, …)
+    """
+
+    values: dict[str, NDArray[Any]]
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+class Stopped(Exception):
+    """The estimator was asked to stop, and has saved what it needs to go on."""
+
+
+@dataclass
+class Place:
+    """Where an estimator works.
+
+    Attributes
+    ----------
+    device : "cpu", "cuda" or "auto"
+    checkpoint : path, optional
+        File (.npz) for the state of a long task; if it exists, the task goes on from it.
+    save_every : float
+        Seconds between two checkpoints.
+    stop_file : path, optional
+        When it appears, whoever works here should save a checkpoint and raise :class:`Stopped`.
+    """
+
+    device: str = "cpu"
+    checkpoint: Path | None = None
+    save_every: float = 60.0
+    stop_file: Path | None = None
+    _saved: float = field(default_factory=time.monotonic, repr=False)
+
+    def must_stop(self) -> bool:
+        """Whether the runner has asked to stop."""
+        return self.stop_file is not None and self.stop_file.exists()
+
+    def must_save(self) -> bool:
+        """Whether a checkpoint is due; counts from the last time the answer was yes."""
+        now = time.monotonic()
+        if self.checkpoint is None or now - self._saved < self.save_every:
+            return False
+        self._saved = now
+        return True
+
+
+class Estimator(BaseModel, ABC):
+    """A way of getting numbers for a model and a data set; its fields are its settings.
+
+    Attributes
+    ----------
+    name : str
+        How sweeps call it.
+    version : int
+        Part of every task's id: raise it when the same settings no longer give the same numbers.
+    theory : "map" or "posterior"
+        The theory that its numbers are to be held against.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    theory: ClassVar[Theory] = "map"
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "settings"
+            known = ", ".join(type(self).model_fields) or "none"
+            unknown = first["type"] == "extra_forbidden"
+            given = first["input"] if first["type"] != "missing" else None
+            raise InputError(where, given, f"unknown; settings are {known}" if unknown else _rule(first)) from None
+
+    def describe(self) -> dict[str, Any]:
+        """Return name, version and settings as plain JSON values; ``get_estimator`` takes them back."""
+        return {"name": self.name, "version": self.version, **self.model_dump(mode="json")}
+
+    def together(self, model: Model) -> Hashable:
+        """Return what models must agree in to be computed as one ensemble."""
+        return model.at(P=None)
+
+    @abstractmethod
+    def check(self, model: Model) -> None:
+        """Raise InputError if the estimator can't do this model, before any work is spent."""
+
+    @abstractmethod
+    def operations(self, model: Model) -> float:
+        """Return the multiplications that a task takes, roughly: to put the longest first."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """How many equal steps a task takes, after its preparation; 1 if it has none to speak of."""
+
+    @abstractmethod
+    def shortened(self, length: int) -> Estimator:
+        """Return a version with that many steps, to measure speed with."""
+
+    @abstractmethod
+    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+        """Compute all cases as one ensemble; they agree in :meth:`together`.
+
+        Raises
+        ------
+        Stopped
+            If ``place`` asked for it.
+        """
+
+
+def _rule(error: Any) -> str:
+    """Return what is allowed, in words."""
+    text: str = error["msg"].removeprefix("Value error, ")
+    return text.replace("Input should be", "must be").replace("Field required", "missing")
+
+
+def member_count(outcome: Outcome) -> int:
+    """Return how many members an outcome has.
+
+    Raises
+    ------
+    ValueError
+        If its values differ in length or aren't one-dimensional: a mistake in the estimator.
+    """
+    lengths = {np.shape(values) for values in outcome.values.values()}
+    if len(lengths) != 1 or len(next(iter(lengths))) != 1:
+        raise ValueError(f"values of an outcome must be 1-D and of one length, got {sorted(lengths)}")
+    return int(next(iter(lengths))[0])

@@ -1,0 +1,86 @@
+"""How a worker process is set up: its threads, its GPU, and that it ends when its runner does."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_LOOK_EVERY = 0.5
+
+#: The lock that makes this process the owner of its GPU; held until the process ends.
+_slot: int | None = None
+
+
+def prepare(runner: int, threads: int, gpus: Sequence[str], slots: str) -> None:
+    """Set up this worker process; called once, before anything is computed.
+
+    Parameters
+    ----------
+    runner : int
+        Process id of the runner: when it is gone, this process ends too.
+    threads : int
+        Threads to compute with.
+    gpus : sequence of str
+        Devices to share out, one for each process; empty on a CPU.
+    slots : path
+        Folder for the locks that say which process has which device.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the runner decides
+    limit_threads(threads)
+    if gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = take_gpu(gpus, Path(slots))
+    threading.Thread(target=_end_with, args=(runner,), daemon=True).start()
+
+
+def limit_threads(threads: int) -> None:
+    """Let this process compute with that many threads."""
+    for name in _THREAD_VARIABLES:
+        os.environ[name] = str(threads)
+    import sys
+
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(threads)
+
+
+def take_gpu(gpus: Sequence[str], slots: Path) -> str:
+    """Take a device that no other process has, and keep it until this process ends, however it ends.
+
+    Raises
+    ------
+    RuntimeError
+        If all devices are taken.
+    """
+    global _slot
+    for gpu in gpus:
+        handle = os.open(slots / gpu.replace("/", "_"), os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            continue
+        _slot = handle
+        return gpu
+    raise RuntimeError(f"all of the {len(gpus)} GPUs are taken by other workers")
+
+
+def visible_gpus() -> list[str]:
+    """Return the names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [name.strip() for name in named.split(",") if name.strip() not in ("", "-1")]
+    import torch
+
+    return [str(number) for number in range(torch.cuda.device_count())]
+
+
+def _end_with(runner: int) -> None:
+    while os.getppid() == runner:
+        time.sleep(_LOOK_EVERY)
+    os._exit(1)

@@ -1,0 +1,99 @@
+"""How an axis is written in a sweep.
+
+=============================  ======================================================================================
+``[64, 128, 256]``             the values themselves (a single value may stand without brackets)
+``"16..256"``                  from 16 to 256 in 9 geometric steps
+``"16..256 in 5"``             in 5 geometric steps
+``"0.5..2 in 16 even"``        in 16 even steps
+``"0.5..2 × P_star"``          multiples of a threshold that the theory predicts for the model: P1, P2 or P_star
+``"0.8, 1, 1.25 × P1"``        the same, listed
+=============================  ======================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from phasekit.errors import InputError
+
+SYNTAX = "a list, FIRST..LAST, FIRST..LAST in COUNT, FIRST..LAST in COUNT even; for P also … × P1, P2 or P_star"
+THRESHOLDS = ("P1", "P2", "P_star")
+LARGEST_COUNT = 100_000
+_DEFAULT_COUNT = 9
+_TIMES = re.compile(r"\s*[×x*]\s*(?=[A-Za-z])")
+_RANGE = re.compile(r"(?P<first>\S+?)\s*\.\.\s*(?P<last>\S+?)(?:\s+in\s+(?P<count>\S+?))?(?P<even>\s+even)?")
+
+
+@dataclass(frozen=True)
+class AxisValues:
+    """The values of one axis.
+
+    Attributes
+    ----------
+    values : tuple of float
+        As written, in the order written.
+    times : "P1", "P2", "P_star" or None
+        The threshold that they are multiples of.
+    """
+
+    values: tuple[float, ...]
+    times: str | None = None
+
+
+def parse_values(name: str, written: Any) -> AxisValues:
+    """Read the values of a numeric axis.
+
+    Raises
+    ------
+    InputError
+        If it doesn't follow the syntax, holds no value, repeats one, or one isn't finite.
+    """
+    times = None
+    if isinstance(written, str):
+        text, *threshold = _TIMES.split(written.strip())
+        if threshold:
+            times = threshold[0].strip()
+            if len(threshold) > 1 or times not in THRESHOLDS:
+                raise InputError(name, written, f"must be multiples of one of {', '.join(THRESHOLDS)}")
+        values = _range(name, text) if ".." in text else [_number(name, word) for word in text.split(",")]
+    else:
+        values = [_number(name, value) for value in (written if isinstance(written, list) else [written])]
+    if not values:
+        raise InputError(name, written, f"must hold at least one value; an axis is written {SYNTAX}")
+    if len(set(values)) != len(values):
+        raise InputError(name, written, "must not repeat a value")
+    return AxisValues(tuple(values), times)
+
+
+def _range(name: str, text: str) -> list[float]:
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
+        raise InputError(name, text, f"an axis is written {SYNTAX}")
+    first, last = _number(name, match["first"]), _number(name, match["last"])
+    count = match["count"] or str(_DEFAULT_COUNT)
+    if not count.isdecimal() or not 2 <= int(count) <= LARGEST_COUNT:
+        raise InputError(f"{name}, number of values", count, f"must be a whole number from 2 to {LARGEST_COUNT}")
+    if not first < last:
+        raise InputError(name, text, "the first value must be below the last")
+    if match["even"]:
+        return [float(x) for x in np.linspace(first, last, int(count))]
+    if first <= 0:
+        raise InputError(name, text, "the first value must be above 0 for geometric steps; write … even for even ones")
+    return [float(x) for x in np.geomspace(first, last, int(count))]
+
+
+def _number(name: str, word: Any) -> float:
+    try:
+        if isinstance(word, bool):
+            raise ValueError
+        number = float(word)
+    except (TypeError, ValueError):
+        raise InputError(name, word, f"is not a number; an axis is written {SYNTAX}") from None
+    if not math.isfinite(number):
+        raise InputError(name, number, "must be a finite number")
+    return number
