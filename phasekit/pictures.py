@@ -55,7 +55,7 @@ def draw_phase_diagram(axes: Axes, diagram: xr.Dataset, x: str, y: str, show: st
     """
     horizontal, vertical = diagram[x].to_numpy(), diagram[y].to_numpy()
     shown = diagram[show].where(diagram["phase"] > 0).transpose(y, x).to_numpy()
-    limits = {"vmin": 0.0, "vmax": 1.0} if show == "copying_share" else {}
+    limits: dict[str, Any] = {"vmin": 0.0, "vmax": 1.0} if show == "copying_share" else {}
     mesh = axes.pcolormesh(_edges(horizontal), _edges(vertical), shown, rasterized=True, **limits)
     axes.set_facecolor("0.85")
     if "P" in (x, y):
