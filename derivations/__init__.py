@@ -6,6 +6,6 @@ Read in the order of ``catalogue.py``: moments of the collected tokens (``vocabu
 docstring is the reasoning that ``phasekit derive`` prints, its value the equation. Steps that claim an equality have it
 proven (``proof``).
 
-``programs`` states in which form a result is computed without losing digits, proves that form, and ``emit`` writes it to
-``phasekit/action/generated``. ``phasekit`` itself never imports this package, but for ``phasekit derive``.
+``programs`` states in which form a result is computed without losing digits, proves that form, and ``emit`` writes it
+to ``phasekit/action/generated``. ``phasekit`` imports this package only where it prints a derivation or a proof.
 """
