@@ -19,7 +19,7 @@ from phasekit.saturation.theorems.crossover import crossover_gap
 
 #: The published starting values of SSA (arXiv:2508.14685), at which slopes are fitted.
 N, B = 1.5, 0.8
-POINTS = 61
+POINTS = 13
 #: Agreement to three digits.
 DIGITS = 5e-4
 
