@@ -62,7 +62,10 @@ class Mixture(Composite):
     def rows(
         self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
     ) -> Tensor:
-        return self._blend(parameters, lambda c, own: self.scores[c].rows(logits, mask, own))
+        from phasekit.scores.precision import widen
+
+        wide = widen(logits)  # so that the blend is rounded, not its parts
+        return self._blend(parameters, lambda c, own: self.scores[c].rows(wide, mask, own)).to(logits.dtype)
 
     def attention_weights(
         self,
@@ -74,13 +77,17 @@ class Mixture(Composite):
         parameters: Mapping[str, Tensor] | None = None,
         offset: int = 0,
     ) -> Tensor:
+        from phasekit.scores.precision import widen
+
         if self.uses_logits:
             return super().attention_weights(query, key, scale=scale, mask=mask, parameters=parameters, offset=offset)
 
         def component(c: int, own: Mapping[str, Tensor] | None) -> Tensor:
-            return self.scores[c].attention_weights(query, key, scale=scale, mask=mask, parameters=own, offset=offset)
+            return self.scores[c].attention_weights(
+                widen(query), widen(key), scale=scale, mask=mask, parameters=own, offset=offset
+            )
 
-        return self._blend(parameters, component)
+        return self._blend(parameters, component).to(query.dtype)
 
     def pull_back(
         self,
@@ -90,19 +97,21 @@ class Mixture(Composite):
         mask: Tensor | None = None,
         parameters: Mapping[str, Tensor] | None = None,
     ) -> Tensor:
+        from phasekit.scores.precision import widen
+
+        wide = widen(logits)
+
         def component(c: int, own: Mapping[str, Tensor] | None) -> Tensor:
             score = self.scores[c]
-            return score.pull_back(logits, score.rows(logits, mask, own), upstream, mask, own)
+            return score.pull_back(wide, score.rows(wide, mask, own), widen(upstream), mask, own)
 
-        return self._blend(parameters, component)
+        return self._blend(parameters, component).to(logits.dtype)
 
     def _blend(
         self,
         parameters: Mapping[str, Tensor] | None,
         component: Callable[[int, Mapping[str, Tensor] | None], Tensor],
     ) -> Tensor:
-        from phasekit.scores.precision import widen
-
         shares: Sequence[float] | Tensor = self.fixed_shares
         if parameters is not None:
             if "shares" not in parameters:
@@ -112,10 +121,10 @@ class Mixture(Composite):
         parts = [component(c, own) for c, own in enumerate(self.component_parameters(parameters))]
         if len(shares) != len(parts):
             raise InputError(f"score {self.name}: shares", len(shares), f"must be one for each of {len(parts)} scores")
-        total = widen(parts[0]) * shares[0]
+        total = parts[0] * shares[0]
         for c in range(1, len(parts)):
-            total = total + widen(parts[c]) * shares[c]
-        return total.to(parts[0].dtype)
+            total = total + parts[c] * shares[c]
+        return total
 
     def symbolic_rows(
         self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None

@@ -183,6 +183,16 @@ def test_reduced_precision(name, dtype):
     assert (q.grad.double() - exact_q.grad).abs().max() < 40 * unit
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", ON_LOGITS)
+def test_reduced_precision_rounds_once(name, dtype):
+    """Given the same logits, weights are those of float64 rounded to ``dtype``, whatever happens in between."""
+    z = logits(dtype=dtype, scale=4.0)
+    weights, exact = SCORES[name].rows(z).double(), SCORES[name].rows(z.double())
+    half_a_unit = torch.finfo(dtype).eps / 2
+    assert ((weights - exact).abs() <= 1.01 * half_a_unit * exact.abs() + 3e-6).all()
+
+
 @pytest.mark.parametrize("name", ON_LOGITS)
 @pytest.mark.parametrize("masked", [False, True])
 def test_pull_back_is_the_gradient(name, masked):
