@@ -145,13 +145,13 @@ def judge(verdict: Verdict, inputs: Inputs, identity_rows: int = 20) -> None:
 
 
 def _slack(theorem: Theorem, side: Side, inputs: Inputs) -> tuple[Ball, NDArray[np.bool_]]:
-    """Return the slack of all rows and keys in float64, and where the bound is exactly ∓inf: no bound at all."""
+    """Return the slack of all rows and keys in float64, and where the bound is exactly ∓inf, which always holds."""
     balls = Balls()
     point = Point.lifted(balls, inputs)
     value, bound = (Ball.of(number) for number in _value_and_bound(theorem, side, balls, point))
     slack = bound - value if side == "upper" else value - bound
     shape = (count(inputs), slack.mid.shape[-1])
-    vacuous = np.isinf(bound.mid) & (bound.rad == 0)
+    vacuous = (bound.mid == (np.inf if side == "upper" else -np.inf)) & (bound.rad == 0)
     return Ball(np.broadcast_to(slack.mid, shape), np.broadcast_to(slack.rad, shape)), np.broadcast_to(vacuous, shape)
 
 
@@ -171,16 +171,16 @@ def _arbitrate(verdict: Verdict, inputs: Inputs) -> None:
         slack = np.atleast_2d(bound - value if side == "upper" else value - bound)
         with np.errstate(over="ignore"):  # numbers beyond float64 become infinite, which is all that matters
             low, high = _ends(slack, 0), _ends(slack, 1)
-    largest = np.maximum(np.abs(low), np.abs(high)).max(axis=-1)
+    size = np.maximum(np.abs(low), np.abs(high))
     if side == "identity":
         violated = _any(low > 0, high < 0)
         kept = np.zeros(len(low), dtype=bool)
-        equal = ~violated & (largest <= EQUAL)
-        middle = np.where(equal, 0.0, -largest)
+        equal = ~violated & ~_any(~(size <= EQUAL))
+        middle = np.where(equal, 0.0, -size.max(axis=-1))
     else:
         violated = _any(high < 0)
         kept = ~_any(~(low >= 0))
-        equal = ~violated & ~kept & (low.min(axis=-1) >= -EQUAL)
+        equal = ~violated & ~kept & ~_any(~(low >= 0) & ~(size <= EQUAL))
         middle = np.where(equal, 0.0, ((low + high) / 2).min(axis=-1))
     known = violated | kept | equal
     verdict.equal += int(equal.sum())
