@@ -26,11 +26,12 @@ def softmax_jump(p: Parameters) -> Array:
     that stay small (``t ≫ 1``). NaN where there is no fixed point D > 1 (short contexts, without a transition).
     """
 
-    def update(D: Array, t: Array) -> tuple[Array, Array]:
-        D = thresholds.log_update(D, t, p.L)
-        return D, thresholds.jump_from_log(D, p.V, p.L, p.sigma_g, p.kappa)
-
-    return _fixed_point(update, p, smallest=1.0)
+    return _fixed_point(
+        lambda D, t: thresholds.log_update(D, t, p.L),
+        lambda D, t: thresholds.jump_from_log(D, p.V, p.L, p.sigma_g, p.kappa),
+        p,
+        smallest=1.0,
+    )
 
 
 def softmax_jump_any_regime(p: Parameters) -> Array:
@@ -39,24 +40,28 @@ def softmax_jump_any_regime(p: Parameters) -> Array:
     NaN where the fixed-point iteration leaves D ≥ 2 or doesn't settle.
     """
 
-    def update(D: Array, t: Array) -> tuple[Array, Array]:
-        D = thresholds.gap_update(D, t, p.L)
-        return D, thresholds.jump_from_gap(D, t, p.V, p.L, p.sigma_g, p.kappa)
+    return _fixed_point(
+        lambda D, t: thresholds.gap_update(D, t, p.L),
+        lambda D, t: thresholds.jump_from_gap(D, t, p.V, p.L, p.sigma_g, p.kappa),
+        p,
+        smallest=2.0,
+    )
 
-    return _fixed_point(update, p, smallest=2.0)
 
-
-def _fixed_point(update: Callable[[Array, Array], tuple[Array, Array]], p: Parameters, smallest: float) -> Array:
-    """Iterate (D, P) → update(D, t) with t = Pσ_w²/(κV), in the geometric mean of old and new P; NaN if it fails."""
+def _fixed_point(
+    next_D: Callable[[Array, Array], Array], P_of: Callable[[Array, Array], Array], p: Parameters, smallest: float
+) -> Array:
+    """Iterate D ← next_D(D, t), P ← P_of(D, t) with t = Pσ_w²/(κV); NaN where D falls to ``smallest`` or below."""
     D = 3.0 + 0.5 * np.log(p.L) + np.zeros(p.shape)
     P = p.kappa * p.V / (p.V - 1) * p.L / p.sigma_g**2 * D**2
     change = np.full(p.shape, np.inf)
     for _ in range(_STEPS):
-        D, new = update(D, P * p.sigma_w**2 / (p.kappa * p.V))
-        lost = ~(smallest < D)  # the equations lose their meaning there; go on harmlessly, and say NaN
-        D = np.where(lost, np.nan, D)
-        new = np.sqrt(P * np.where(lost, P, new))
-        change, P = np.where(lost, np.inf, np.abs(new / P - 1)), new
+        t = P * p.sigma_w**2 / (p.kappa * p.V)
+        D = next_D(D, t)
+        D = np.where(smallest < D, D, np.nan)  # the equations lose their meaning there, for good
+        # The geometric mean of old and new P damps the oscillation that a bare iteration shows at large V.
+        new = np.sqrt(P * np.where(np.isnan(D), P, P_of(D, t)))
+        change, P = np.where(np.isnan(D), np.inf, np.abs(new / P - 1)), new
     return np.where(change < 1e-12, P, np.nan)
 
 
