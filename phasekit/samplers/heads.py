@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from phasekit.networks.energy import Energy
@@ -41,7 +40,6 @@ class _HeadsGradient:
     def __init__(self, energy: Energy, position: Parts, gradient: EnergyGradient) -> None:
         self._energy, self._position, self._gradient = energy, position, gradient
 
-    @torch.no_grad()
     def __call__(self, step: int) -> None:
         self._gradient()
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from phasekit.errors import InputError
 from phasekit.samplers.noise import Key, NormalStreams, UniformStreams
 from phasekit.samplers.schedule import check
-from phasekit.samplers.target import Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, split, start
+from phasekit.samplers.target import Cutter, Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, start
 
 # Dual averaging, as in Hoffman and Gelman 2014 (arXiv:1111.4246), section 3.2.
 _SHRINKAGE, _EARLY, _FORGETTING = 0.05, 10.0, 0.75
@@ -80,7 +80,7 @@ def build(
     if not target.exact:
         raise InputError("method", "hmc", "the Metropolis test needs exact energies, not a minibatch's")
     check_keys(target, keys)
-    evaluate, chains = Evaluator(target), target.chains
+    evaluate, cut, chains = Evaluator(target), Cutter(target), target.chains
     noise = NormalStreams("hmc", keys, numbers(target), target.dtype, target.device)
     uniform = UniformStreams("hmc accept", keys, 2, target.device)
 
@@ -95,13 +95,12 @@ def build(
         state.energy = evaluate.energy().double()
         return state
 
-    @torch.no_grad()
     def update(state: HMCState, inplace: bool = False) -> HMCState:
         state = state if inplace else state.copy()
         draws = uniform.at(state.step)
         size = (state.log_step.exp() * (1 + jitter * (2 * draws[:, 0] - 1))).to(target.dtype)
         before = [part.clone() for part in (*state.position, *state.gradient)]
-        p = [math.sqrt(temperature) * xi for xi in split(noise.at(state.step), target)]
+        p = [math.sqrt(temperature) * xi for xi in cut(noise.at(state.step))]
         start_energy, start_kinetic = state.energy, kinetic(p)
 
         leapfrog(target, evaluate, state, p, size, leaps)

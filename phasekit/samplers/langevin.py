@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
 from phasekit.samplers.noise import Key, NormalStreams
 from phasekit.samplers.schedule import Schedule, check, check_schedule, value_at
-from phasekit.samplers.target import Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, split, start
+from phasekit.samplers.target import Cutter, Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, start
 
 
 def build(
@@ -53,7 +51,7 @@ def build(
     check_schedule("temperature", temperature)
     check("friction", friction)
     check_keys(target, keys)
-    evaluate = Evaluator(target)
+    evaluate, cut = Evaluator(target), Cutter(target)
     noise = NormalStreams("langevin", keys, numbers(target), target.dtype, target.device)
     first = NormalStreams("langevin start", keys, numbers(target), target.dtype, target.device)
 
@@ -61,9 +59,7 @@ def build(
         """Momenta are drawn from their equilibrium."""
         where, gradient = start(target, position)
         heat = math.sqrt(value_at(temperature, 0))
-        momentum = tuple(
-            (heat * xi).reshape(theta.shape) for xi, theta in zip(split(first.at(0), target), where, strict=True)
-        )
+        momentum = tuple((heat * xi).reshape(theta.shape) for xi, theta in zip(cut(first.at(0)), where, strict=True))
         state = LangevinState(0, where, gradient, momentum)
         evaluate(state)
         return state
@@ -76,14 +72,13 @@ def build(
         for theta, p, scale in zip(state.position, state.momentum, target.scales, strict=True):
             theta.add_(p, alpha=half * scale)
 
-    @torch.no_grad()
     def update(state: LangevinState, inplace: bool = False) -> LangevinState:
         state = state if inplace else state.copy()
         now, heat = value_at(step, state.step), value_at(temperature, state.step)
         kick(state, now / 2)
         drift(state, now / 2)
         width = math.sqrt(-math.expm1(-2 * friction * now) * heat)
-        for p, xi in zip(state.momentum, split(noise.at(state.step), target), strict=True):
+        for p, xi in zip(state.momentum, cut(noise.at(state.step)), strict=True):
             flat(p.mul_(math.exp(-friction * now)), target.chains).add_(xi, alpha=width)
         drift(state, now / 2)
         state.step += 1

@@ -91,7 +91,6 @@ class _BatchGradient:
         )
         self.scale = (target.P.to(target.dtype) / (target.batch * self.model.kappa * self.model.L)).view(-1, 1, 1)
 
-    @torch.no_grad()
     def __call__(self, step: int) -> None:
         tokens, V = self.target.sequences(step), self.model.V
         X = torch.zeros(*tokens.shape, V, dtype=self.W.dtype, device=self.W.device).scatter_(3, tokens[..., None], 1.0)

@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
 from phasekit.samplers.noise import Key, NormalStreams
 from phasekit.samplers.schedule import Schedule, check_schedule, value_at
-from phasekit.samplers.target import Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, split, start
+from phasekit.samplers.target import Cutter, Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, start
 
 
 def build(target: Target, keys: Sequence[Key], *, step: Schedule, temperature: Schedule = 1.0) -> Kernel:
@@ -44,7 +42,7 @@ def build(target: Target, keys: Sequence[Key], *, step: Schedule, temperature: S
     check_schedule("step", step, positive=True)
     check_schedule("temperature", temperature)
     check_keys(target, keys)
-    evaluate = Evaluator(target)
+    evaluate, cut = Evaluator(target), Cutter(target)
     noise = NormalStreams("sgld", keys, numbers(target), target.dtype, target.device)
 
     def init(position: Parts) -> SGLDState:
@@ -52,14 +50,13 @@ def build(target: Target, keys: Sequence[Key], *, step: Schedule, temperature: S
         evaluate(state)
         return state
 
-    @torch.no_grad()
     def update(state: SGLDState, inplace: bool = False) -> SGLDState:
         state = state if inplace else state.copy()
         now, heat = value_at(step, state.step), value_at(temperature, state.step)
         for theta, gradient, scale in zip(state.position, state.gradient, target.scales, strict=True):
             theta.add_(gradient, alpha=-now * scale**2)
         if heat > 0:
-            xis = split(noise.at(state.step), target)
+            xis = cut(noise.at(state.step))
             for theta, xi, scale in zip(state.position, xis, target.scales, strict=True):
                 flat(theta, target.chains).add_(xi, alpha=math.sqrt(2 * now * heat) * scale)
         state.step += 1

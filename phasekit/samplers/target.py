@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
@@ -180,9 +181,16 @@ def flat(part: Tensor, chains: int) -> Tensor:
     return part.view(chains, -1)
 
 
-def split(rows: Tensor, target: Target) -> tuple[Tensor, ...]:
-    """Cut rows of shape (chains, numbers) into one piece (chains, size) for each part."""
-    return torch.split(rows, [math.prod(shape) // target.chains for shape in target.shapes], dim=1)
+class Cutter:
+    """Cuts rows of shape (chains, numbers) into one piece (chains, size) for each part of a position."""
+
+    def __init__(self, target: Target) -> None:
+        ends = list(accumulate((math.prod(shape) // target.chains for shape in target.shapes), initial=0))
+        self._pieces = [slice(begin, end) for begin, end in pairwise(ends)]
+
+    def __call__(self, rows: Tensor) -> list[Tensor]:
+        """Return views."""
+        return [rows[:, piece] for piece in self._pieces]
 
 
 def _clone(value: Any) -> Any:
