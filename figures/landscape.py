@@ -22,7 +22,7 @@ from phasekit.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import QuadMesh
+    from matplotlib.image import AxesImage
 
 MODEL = LINEAR_TOKENS
 #: Training set sizes below P₁, between P₁ and P₂, and above P₂, in units of the transition just below.
@@ -46,7 +46,7 @@ def main(out: Path, preset: str) -> list[Path]:
             P = float(round(factor * thresholds[threshold]))
             grid = landscape(MODEL.at(P=P), points)
             minima = minima_of(MODEL.at(P=P))
-            mesh = _draw(axes, grid, minima)
+            image = _draw(axes, grid, minima)
             relation = {
                 "below": f"$P$ = {P:.0f} $<$ {SYMBOLS['P1']} = {thresholds['P1']:.1f}",
                 "between": f"{SYMBOLS['P1']} $<$ $P$ = {P:.0f} $<$ {SYMBOLS['P2']}",
@@ -58,7 +58,7 @@ def main(out: Path, preset: str) -> list[Path]:
         for name, look in _LOOKS.items():
             panels[-1].plot([], [], linestyle="none", label=f"{name} minimum", **look)
         figure.legend(loc="outside lower center", ncols=2)
-        bar = figure.colorbar(mesh, ax=panels, location="top", aspect=40, pad=0.01, extend="both")
+        bar = figure.colorbar(image, ax=panels, location="top", aspect=40, pad=0.01, extend="both")
         bar.set_label(r"$S - S_{\min}$")
         return save(figure, pd.concat(tables, ignore_index=True), out / "landscape")
 
@@ -82,14 +82,15 @@ def minima_of(model: Model) -> pd.DataFrame:
     return pd.concat([rows, twins], ignore_index=True)
 
 
-def _draw(axes: Axes, grid: pd.DataFrame, minima: pd.DataFrame) -> QuadMesh:
+def _draw(axes: Axes, grid: pd.DataFrame, minima: pd.DataFrame) -> AxesImage:
     shape = (grid["cG"].nunique(), grid["c1"].nunique())
     c1, cG, S = (grid[name].to_numpy().reshape(shape) for name in ("c1", "cG", "S_above_minimum"))
     norm = LogNorm(LEVELS[0], LEVELS[-1])
-    mesh = axes.pcolormesh(c1, cG, np.maximum(S, 1e-6), norm=norm, shading="gouraud", rasterized=True)
+    frame = {"extent": (-C1, C1, -CG, CG), "origin": "lower", "aspect": "auto"}
+    image = axes.imshow(np.maximum(S, 1e-6), norm=norm, interpolation="bilinear", **frame)
     axes.contour(c1, cG, S, levels=LEVELS, colors="white", linewidths=0.35)
     for branch, look in _LOOKS.items():
         at = minima[minima["branch"] == branch]
         axes.plot(at["c1"], at["cG"], linestyle="none", **look)
     axes.set_ylabel(LABELS["cG"])
-    return mesh
+    return image

@@ -58,6 +58,7 @@ def main(out: Path, preset: str) -> list[Path]:
         largest = curve["P"].max()
         lower.set_xticks([P for P in TICKS if largest >= P])
         lower.xaxis.set_major_formatter("{x:.0f}")
+        lower.yaxis.get_major_formatter().set_useOffset(False)
         lower.xaxis.set_minor_formatter(NullFormatter())
         _legend(figure, upper, networks)
         upper.set_title(f"softmax attention, {MODEL.inputs}, $V$ = {MODEL.V}, $L$ = {MODEL.L}", loc="left")
