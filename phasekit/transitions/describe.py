@@ -63,7 +63,9 @@ def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:
 
 
 def _symmetric(row: dict[str, Array]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    continuous = row["quartic"] > 0 and abs(row["beta"] - 0.5) < 0.05
+    # A jump would give beta = 0. Where both modes soften at nearly the same P (V close to L) the measured exponent can
+    # exceed 1/2 at these distances, without any jump.
+    continuous = row["quartic"] > 0 and row["beta"] > 0.25
     evidence = {
         "quartic": float(row["quartic"]),
         "beta": float(row["beta"]),

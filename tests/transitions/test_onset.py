@@ -97,6 +97,20 @@ def test_growth_is_continuous_with_the_mean_field_exponent(V, L, inputs):
     assert found.evidence["beta"] == pytest.approx(0.5, abs=2e-3)
 
 
+@pytest.mark.parametrize(("V", "L"), [(15, 16), (1022, 1024), (63, 64), (65, 64)])
+def test_onset_is_second_order_where_both_modes_soften_at_once(V, L):
+    """The exponent is 1/2 only very close to P₁ there, but the order parameter still grows from zero."""
+    found = find_transitions(Model(V=V, L=L, score="linear"))
+    assert found.order == "second"
+    P1 = found.values["P1"]
+    sizes = [
+        np.hypot(*(x[0] for x in find_minima(Model(V=V, L=L, score="linear", P=P1 * (1 + d))).coordinates.values()))
+        for d in (1e-8, 1e-6, 1e-4)
+    ]
+    assert sizes[0] < 0.2 * sizes[1]
+    assert sizes[1] < 0.2 * sizes[2]
+
+
 def test_quartic_term_is_that_of_the_action():
     """Fit S along the critical mode by a polynomial."""
     model = Model(V=8, L=16, score="linear")
