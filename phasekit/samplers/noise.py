@@ -25,8 +25,10 @@ Key = tuple[int, ...]
 # Normal numbers are made for rows padded to this many, so that vectorised functions see the same layout in every row:
 # their results then don't depend on where in an ensemble a chain stands.
 _PADDING = 32
-# Numbers made ahead in one go; what fits a core's cache is fastest.
-_AHEAD = 2**17
+# Normal numbers made ahead in one go: at most this many steps, and numbers in all.
+_STEPS_AHEAD, _NUMBERS_AHEAD = 64, 2**21
+# Numbers on the way from bits to normal numbers: on a CPU they should stay in its cache, a GPU wants large pieces.
+_NUMBERS_AT_ONCE = {"cpu": 2**17, "cuda": 2**24}
 
 
 class Words:
@@ -52,20 +54,24 @@ class Words:
             raise InputError("random streams' keys", list(keys), "must differ from chain to chain")
         self.size = size
         self._seeds = [_hash(purpose, key) for key in keys]
-        self._generators: list[np.random.PCG64DXSM] = []
-        self._next: int | None = None
+        self._generators = [np.random.PCG64DXSM(seed) for seed in self._seeds]
+        self._next = [0] * len(self._seeds)
 
-    def take(self, step: int, steps: int) -> Tensor:
+    def take(self, step: int, steps: int, chains: slice = slice(None)) -> Tensor:
         """Return the words of ``steps`` steps from ``step`` on, as int64 of shape (chains, steps, size)."""
-        if step != self._next:
-            self._generators = [np.random.PCG64DXSM(seed) for seed in self._seeds]
-            for generator in self._generators:
-                generator.advance(step * self.size)
-        self._next = step + steps
-        words = np.empty((len(self._seeds), steps, self.size), dtype=np.uint64)
-        for row, generator in zip(words, self._generators, strict=True):
-            row[:] = generator.random_raw(steps * self.size).reshape(steps, self.size)
+        where = range(*chains.indices(len(self._seeds)))
+        words = np.empty((len(where), steps, self.size), dtype=np.uint64)
+        for row, chain in zip(words, where, strict=True):
+            row[:] = self._generator(chain, step).random_raw(steps * self.size).reshape(steps, self.size)
+            self._next[chain] = step + steps
         return torch.from_numpy(words.view(np.int64))
+
+    def _generator(self, chain: int, step: int) -> np.random.PCG64DXSM:
+        """Return the chain's generator, about to draw the step's first word."""
+        if self._next[chain] != step:
+            self._generators[chain] = np.random.PCG64DXSM(self._seeds[chain])
+            self._generators[chain].advance(step * self.size)
+        return self._generators[chain]
 
 
 class NormalStreams:
@@ -85,18 +91,29 @@ class NormalStreams:
     def __init__(
         self, purpose: str, keys: Sequence[Key], size: int, dtype: torch.dtype, device: torch.device | str
     ) -> None:
-        self._size, self._dtype, self._device = size, dtype, device
+        self._size, self._dtype, self._device, self._chains = size, dtype, torch.device(device), len(keys)
         self._padded = -(-size // _PADDING) * _PADDING
         self._words = Words(purpose, keys, self._padded // (2 if dtype == torch.float32 else 1))
-        self._ahead = max(1, _AHEAD // (self._padded * len(keys)))
-        self._ready, self._first = torch.empty(len(keys), 0, self._padded, dtype=dtype, device=device), 0
+        self._ahead = max(1, min(_STEPS_AHEAD, _NUMBERS_AHEAD // (self._padded * len(keys))))
+        self._at_once = max(1, _NUMBERS_AT_ONCE[self._device.type] // (self._padded * self._ahead))
+        self._ready: Tensor | None = None
+        self._first = 0
 
     def at(self, step: int) -> Tensor:
-        """Return the numbers of a step, shape (chains, size). Steps in order are made in bulk."""
-        if not self._first <= step < self._first + self._ready.shape[1]:
-            self._ready = box_muller(self._words.take(step, self._ahead).to(self._device), self._dtype)
-            self._first = step
-        return self._ready[:, step - self._first, : self._size]
+        """Return the numbers of a step, shape (chains, size); they are overwritten later. Steps in order are fast."""
+        if self._ready is None or not self._first <= step < self._first + self._ahead:
+            self._ready = self._make(step)
+        return self._ready[step - self._first, :, : self._size]
+
+    def _make(self, first: int) -> Tensor:
+        """Make the numbers of some steps, shape (steps, chains, padded size)."""
+        self._first, shape = first, (self._ahead, self._chains, self._padded)
+        ready = torch.empty(shape, dtype=self._dtype, device=self._device) if self._ready is None else self._ready
+        for begin in range(0, self._chains, self._at_once):
+            chains = slice(begin, begin + self._at_once)
+            words = self._words.take(first, self._ahead, chains).to(self._device)
+            box_muller(words, out=ready[:, chains].transpose(0, 1))
+        return ready
 
 
 class UniformStreams:
@@ -131,25 +148,19 @@ def _hash(purpose: str, key: Key) -> np.random.SeedSequence:
     return np.random.SeedSequence(words)
 
 
-def box_muller(words: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return √(-2 ln u) (cos φ, sin φ) from random bits: half of them make u, the others φ.
+def box_muller(words: Tensor, out: Tensor) -> None:
+    """Overwrite ``out`` by √(-2 ln u) (cos φ, sin φ), from random bits: half of them make u, the others φ.
 
     Parameters
     ----------
     words : Tensor, int64, shape (..., words)
-    dtype : torch.float32 or torch.float64
+    out : Tensor, shape (..., 2·words) of float32 or (..., words) of float64
         float32 takes 32 bits a number, and reaches 6.6 standard deviations; float64 takes 64, and reaches 9.4.
-
-    Returns
-    -------
-    Tensor, shape (..., 2·words) in float32, (..., words) in float64
     """
-    integers = words.view(torch.int32) if dtype == torch.float32 else words
-    half, largest = integers.shape[-1] // 2, 2.0 ** (31 if dtype == torch.float32 else 63)
+    integers, largest = (words.view(torch.int32), 2.0**31) if out.dtype == torch.float32 else (words, 2.0**63)
+    half = integers.shape[-1] // 2
     # |integer| keeps its low bits near 0, where the logarithm needs them
-    radius = integers[..., :half].to(dtype).abs_().add_(0.5).mul_(1 / largest).log_().mul_(-2).sqrt_()
-    angle = integers[..., half:].to(dtype).mul_(math.pi / largest)
-    normals = torch.empty(integers.shape, dtype=dtype, device=words.device)
-    torch.mul(radius, angle.cos(), out=normals[..., :half])
-    torch.mul(radius, angle.sin_(), out=normals[..., half:])
-    return normals
+    radius = integers[..., :half].to(out.dtype).abs_().add_(0.5).mul_(1 / largest).log_().mul_(-2).sqrt_()
+    angle = integers[..., half:].to(out.dtype).mul_(math.pi / largest)
+    torch.mul(radius, angle.cos(), out=out[..., :half])
+    torch.mul(radius, angle.sin_(), out=out[..., half:])
