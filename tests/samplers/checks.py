@@ -15,12 +15,12 @@ def keys(chains, seed):
 
 
 def trace(kernel, state, updates, every=1):
-    """Run on; return draws of the first part, shape (draws, chains, size)."""
+    """Run on; return draws of the first part, shape (draws, chains times size)."""
     draws = []
     for k in range(updates):
         state = kernel.update(state, inplace=True)
         if k % every == every - 1:
-            draws.append(state.position[0].clone())
+            draws.append(state.position[0].flatten().clone())
     draws = torch.stack(draws)
     assert torch.isfinite(draws).all(), "not finite"
     return draws.numpy()
@@ -33,7 +33,7 @@ def law_of_gaussian_chain(draws, autocovariance):
 
     Parameters
     ----------
-    draws : array, shape (draws, chains)
+    draws : array, shape (draws, independent coordinates)
     autocovariance : array, γ_0, γ_1, ... up to where it vanishes
     """
     total = draws.size
@@ -45,15 +45,23 @@ def law_of_gaussian_chain(draws, autocovariance):
         assert abs(found - autocovariance[lag]) < Z * error, (lag, found, autocovariance[lag], error)
 
 
+def independence(draws, others, autocovariance):
+    """Two sets of chains with the same autocovariance don't know of each other, at the same time or a step apart."""
+    gamma = np.concatenate([autocovariance[:0:-1], autocovariance])
+    for lag in (0, 1):
+        products = draws[lag:] * others[: len(others) - lag]
+        assert abs(products.mean()) < Z * np.sqrt((gamma**2).sum() / products.size)
+
+
 def means(draws, functions, expected, largest_error):
     """Means of functions over all draws against exact values.
 
-    The standard error comes from the means of independent chains; it must itself be small, or a sampler that hardly
-    moves would pass.
+    The standard error comes from the means of independent coordinates; it must itself be small, or a sampler that
+    hardly moves would pass.
 
     Parameters
     ----------
-    draws : array, shape (draws, chains)
+    draws : array, shape (draws, independent coordinates)
     largest_error : float
         In standard deviations of the function.
     """

@@ -21,7 +21,7 @@ class Outcomes:
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" or report.failed:
-            self.counts[report.nodeid.rpartition("[")[0]][report.outcome] += 1
+            self.counts[report.nodeid.partition("[")[0]][report.outcome] += 1
 
 
 def main(arguments=None):

@@ -6,7 +6,11 @@ from scipy.linalg import solve_discrete_lyapunov
 
 
 class Analytic:
-    """Independent one-dimensional targets: ``chains`` chains in ``size`` dimensions, U = Σ u(θ)."""
+    """Independent coordinates: ``chains`` chains of ``size`` of them, U = Σ u(θ).
+
+    Unlike HMC, Langevin samplers move every coordinate by itself, so that a few chains of many coordinates are as good
+    as many chains, and faster.
+    """
 
     exact = True
     dtype = torch.float64
@@ -42,13 +46,19 @@ def gaussian(curvatures, chains, scales=(1.0,)):
 SHAPE = 2.0  # of the log-gamma density exp(aθ - e^θ): skewness -0.78
 
 
-def skewed(chains):
-    return Analytic(lambda x: x.exp() - SHAPE * x, lambda x: x.exp() - SHAPE, chains, span=(-14.0, 3.5))
+def skewed(chains, size=1):
+    return Analytic(lambda x: x.exp() - SHAPE * x, lambda x: x.exp() - SHAPE, chains, size, span=(-14.0, 3.5))
 
 
-def double_well(chains, height=1.0, tilt=0.3):
+def double_well(chains, size=1, height=1.0, tilt=0.3):
     """Wells near ±1 of unequal depth, with a barrier of ``height`` between them."""
-    return Analytic(lambda x: height * (x**2 - 1) ** 2 + tilt * x, lambda x: 4 * height * x * (x**2 - 1) + tilt, chains)
+    return Analytic(
+        lambda x: height * (x**2 - 1) ** 2 + tilt * x,
+        lambda x: 4 * height * x * (x**2 - 1) + tilt,
+        chains,
+        size,
+        span=(-2.7, 2.7),
+    )
 
 
 def quadrature(target, functions, temperature=1.0):

@@ -93,11 +93,11 @@ def test_moments_at_a_long_step(make, temperature, seed):
 STEPS = {targets.skewed: 1.0, targets.double_well: 0.42}
 
 
-def checks_hmc_on(module, make, temperature, seed, updates=300):
+def checks_hmc_on(module, make, temperature, seed, updates=200):
     target = make(CHAINS)
     kernel = module.build(target, checks.keys(CHAINS, seed), step=STEPS[make], leaps=3, temperature=temperature)
     state = kernel.init((torch.zeros(CHAINS, 1),))
-    for _ in range(60):
+    for _ in range(40):
         state = kernel.update(state, inplace=True)
     draws, errors = [], []
     for _ in range(updates):
@@ -105,7 +105,7 @@ def checks_hmc_on(module, make, temperature, seed, updates=300):
         draws.append(state.position[0][:, 0].clone())
         errors.append(state.error / temperature)
     draws = torch.stack(draws).numpy()
-    checks.means(draws, checks.MOMENTS, targets.quadrature(target, checks.MOMENTS, temperature), largest_error=0.03)
+    checks.means(draws, checks.MOMENTS, targets.quadrature(target, checks.MOMENTS, temperature), largest_error=0.04)
     # In equilibrium a trajectory and its reverse are equally likely: downhill is as frequent as uphill, once accepted
     change = torch.stack(errors)
     balance = (change.sign() * change.neg().exp().clamp(max=1)).nan_to_num(nan=0.0).numpy()
@@ -116,16 +116,16 @@ def checks_hmc_on(module, make, temperature, seed, updates=300):
 @pytest.mark.parametrize("wanted", [0.6, 0.9])
 def test_steps_are_tuned_to_the_wanted_acceptance_and_then_frozen(wanted, seed):
     target = targets.gaussian([1.0, 2.0, 5.0, 9.0] * 5, 30)
-    kernel = hmc.build(target, checks.keys(30, seed), step=5.0, leaps=5, adapt=300, acceptance=wanted)
+    kernel = hmc.build(target, checks.keys(30, seed), step=5.0, leaps=5, adapt=200, acceptance=wanted)
     state = kernel.init((torch.zeros(30, 20),))
-    for _ in range(300):
+    for _ in range(200):
         state = kernel.update(state, inplace=True)
     frozen = state.log_step.clone()
     assert int(state.tried.sum()) == 0
-    for _ in range(200):
+    for _ in range(120):
         state = kernel.update(state, inplace=True)
     assert torch.equal(frozen, state.log_step)
-    assert int(state.tried.min()) == 200
+    assert int(state.tried.min()) == 120
     assert abs((state.accepted / state.tried).mean() - wanted) < 0.1
 
 

@@ -11,7 +11,7 @@ from phasekit.samplers import langevin
 from phasekit.samplers.noise import NormalStreams
 from tests.samplers import checks, targets
 
-CHAINS = 200
+CHAINS, SIZE = 16, 96
 
 
 def test_docstring_states_what_the_code_does():
@@ -37,20 +37,22 @@ def test_law_of_the_discretised_chain(step, friction, temperature, seed):
     checks_baoab_on_gaussian(langevin, step, friction, temperature, seed)
 
 
-def checks_baoab_on_gaussian(module, step, friction, temperature, seed, updates=300):
+def checks_baoab_on_gaussian(module, step, friction, temperature, seed, updates=150):
     curvatures = (1.0, 0.3, 1.5)
-    target = targets.gaussian(curvatures, CHAINS)
+    target = targets.gaussian(curvatures * (SIZE // 3), CHAINS)
     kernel = module.build(target, checks.keys(CHAINS, seed), step=step, friction=friction, temperature=temperature)
     laws = [targets.autocovariance_of_baoab(c, step, friction, temperature, lags=250) for c in curvatures]
     random = np.random.default_rng(seed)
-    pairs = [random.multivariate_normal([0, 0], covariance, size=CHAINS) for _, covariance in laws]
+    pairs = [random.multivariate_normal([0, 0], laws[k % 3][1], size=CHAINS) for k in range(SIZE)]
     theta, p = torch.from_numpy(np.stack(pairs, -1)).unbind(1)
     state = kernel.init((theta,))
     state.momentum[0].copy_(p)
     draws = checks.trace(kernel, state, updates)
     for k, (gamma, _) in enumerate(laws):
         assert gamma[0] == pytest.approx(temperature / curvatures[k], rel=1e-10)  # BAOAB's θ has no bias here
-        checks.law_of_gaussian_chain(draws[..., k], gamma)
+        checks.law_of_gaussian_chain(draws[:, k::3], gamma)
+        by_chain = draws[:, k::3].reshape(updates, CHAINS, -1)
+        checks.independence(by_chain[:, 1:], by_chain[:, :-1], gamma)
 
 
 @pytest.mark.parametrize("make", [targets.skewed, targets.double_well])
@@ -59,13 +61,13 @@ def test_moments_of_targets_that_are_not_gaussian(make, seed):
     checks_baoab_on(langevin, make, seed)
 
 
-def checks_baoab_on(module, make, seed, updates=2500):
-    target = make(CHAINS)
+def checks_baoab_on(module, make, seed, updates=600):
+    target = make(CHAINS, SIZE)
     kernel = module.build(target, checks.keys(CHAINS, seed), step=0.08, friction=1.0)
-    state = kernel.init((torch.zeros(CHAINS, 1),))
-    for _ in range(400):
+    state = kernel.init((torch.zeros(CHAINS, SIZE),))
+    for _ in range(200):
         state = kernel.update(state, inplace=True)
-    draws = checks.trace(kernel, state, updates, every=5)[..., 0]
+    draws = checks.trace(kernel, state, updates, every=5)
     checks.means(draws, checks.MOMENTS, targets.quadrature(target, checks.MOMENTS), largest_error=0.03)
 
 

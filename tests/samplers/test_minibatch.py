@@ -124,7 +124,7 @@ class NoisyGaussian(targets.Analytic):
 
 def test_sgld_is_heated_by_the_excess_that_is_stated(seed):
     """The chain is AR(1) still, its noise 2 step T + step² Cov."""
-    data, batch, step, chains = np.array([-1.0, 0.5, 2.0, -1.5]), 2, 0.1, 200
+    data, batch, step, chains = np.array([-1.0, 0.5, 2.0, -1.5]), 2, 0.1, 100
     curvature, extra = len(data), len(data) ** 2 * data.var() / batch
     a = step * curvature
     gamma = (2 * step + step**2 * extra) / (2 * a - a * a) * (1 - a) ** np.arange(100)
@@ -134,9 +134,9 @@ def test_sgld_is_heated_by_the_excess_that_is_stated(seed):
     state = kernel.init((torch.zeros(chains, 1),))
     for _ in range(60):
         state = kernel.update(state, inplace=True)
-    draws = checks.trace(kernel, state, 400)[..., 0]
+    draws = checks.trace(kernel, state, 400)
     # not Gaussian: bounds from independent chains
-    checks.means(draws, (lambda x: x, lambda x: x**2), (0.0, gamma[0]), largest_error=0.02)
+    checks.means(draws, (lambda x: x, lambda x: x**2), (0.0, gamma[0]), largest_error=0.03)
 
 
 @pytest.mark.parametrize("batch", [0, -1, 2.5, True])

@@ -35,22 +35,22 @@ def test_the_same_chain_without_noise(per):
 
 def test_the_same_law(seed):
     """Both against the stationary law of the discretised chain, and so against each other."""
-    chains, step, temperature, per = 1000, 0.3, 0.8, 50.0
-    target = targets.skewed(chains)
+    chains, size, step, temperature, per = 16, 96, 0.15, 0.8, 50.0
+    target = targets.skewed(chains, size)
     expected = targets.stationary_law_of_sgld(target, step, checks.MOMENTS, temperature)
     theirs = their_sgld(target, step, temperature, per)
     torch.manual_seed(seed)
-    state = theirs.init(torch.zeros(chains, 1, dtype=torch.float64))
+    state = theirs.init(torch.zeros(chains, size, dtype=torch.float64))
     draws = []
-    for n in range(160):
+    for n in range(250):
         state, _ = theirs.update(state, None)
-        if n >= 40:
-            draws.append(state.params[:, 0])
+        if n >= 100:
+            draws.append(state.params.flatten())
     checks.means(torch.stack(draws).numpy(), checks.MOMENTS, expected, largest_error=0.03)
 
     kernel = sgld.build(target, checks.keys(chains, seed), step=step, temperature=temperature)
-    ours = kernel.init((torch.zeros(chains, 1),))
-    for _ in range(40):
+    ours = kernel.init((torch.zeros(chains, size),))
+    for _ in range(100):
         ours = kernel.update(ours, inplace=True)
-    checks.means(checks.trace(kernel, ours, 120)[..., 0], checks.MOMENTS, expected, largest_error=0.03)
+    checks.means(checks.trace(kernel, ours, 150), checks.MOMENTS, expected, largest_error=0.03)
     assert np.isfinite(expected).all()

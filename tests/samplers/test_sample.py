@@ -279,10 +279,9 @@ def test_theory_of_the_posterior(seed):
     """
     samples = sample(
         [Model(V=8, L=16, P=P, score="linear") for P in (64, 512)],
-        HMC(step=0.2, leaps=16),
-        draws=60,
-        warmup=100,
-        thin=2,
+        HMC(step=0.2, leaps=14),
+        draws=90,
+        warmup=60,
         members=3,
         seed=seed,
     )
