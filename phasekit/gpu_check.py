@@ -21,6 +21,7 @@ from phasekit.model import Model
 from phasekit.networks import Adam, AdamEnsemble, Dataset, Energy, build_energy, draw_dataset, draw_starts
 from phasekit.networks.device import describe_device, resolve_device, wait_for
 from phasekit.networks.moments import pair_counts
+from phasekit.samplers import HMC, SGLD, HeadsTarget, Langevin, Method, MinibatchTarget, Target
 from phasekit.scores import Score, get_score, names
 
 NO_GPU = 3
@@ -29,6 +30,8 @@ NO_GPU = 3
 _TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 # Training amplifies roundings until it converges: U then is stationary, so its error is second order.
 _TRAINED_U_TOLERANCE = {"float32": 1e-6, "float64": 1e-10}
+# Chains at these steps neither amplify roundings much nor forget them.
+_SAMPLED_TOLERANCE = 1e-9
 
 # Sizes that a GPU fills and a CPU does in seconds. Second moments pay above P = L·V, sequences below.
 _PATHS: tuple[tuple[str, dict[str, Any], Any], ...] = (
@@ -38,6 +41,12 @@ _PATHS: tuple[tuple[str, dict[str, Any], Any], ...] = (
     ("tokens, keys first", {"V": 8, "L": 16, "P": 300, "inputs": "token+position", "score": "linear"}, "auto"),
 )
 _MEMBERS = (("uniform", 0), ("copy", 0), ("random", 0), ("random", 1))
+_METHODS: dict[str, Method] = {
+    "SGLD": SGLD(step=1e-3),
+    "SGLD, minibatches": SGLD(step=1e-3, batch=20),
+    "BAOAB": Langevin(step=0.02),
+    "HMC": HMC(step=0.05, leaps=4),
+}
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,8 @@ def checks(device: torch.device, dtypes: Sequence[str] = ("float32", "float64"))
         for label, fields, path in _PATHS:
             model = Model(**{"score": "softmax", **fields, "P": 200, "L": 8})
             yield _check_training(f"{label}, {model.score.name}", model, path, dtype, device)
+    for name, method in _METHODS.items():
+        yield _check_sampling(name, method, device)
 
 
 def testable_scores() -> list[Score]:
@@ -115,6 +126,24 @@ def _check_training(name: str, model: Model, path: Any, dtype: str, device: torc
         state.run(settings.steps)
         energies.append(energy.in_double().energy_and_gradient(state.W.double(), state.G.double())[0])
     return Check(f"{name}: U after training", dtype, _deviation(energies[1], energies[0]), _TRAINED_U_TOLERANCE[dtype])
+
+
+def _check_sampling(name: str, method: Method, device: torch.device) -> Check:
+    """Compare chains after some updates: the same bits make the same noise on every device, up to rounding."""
+    model = Model(V=8, L=8, P=200)
+    data, keys = [draw_dataset(model, 0)], [(0, chain) for chain in range(len(_MEMBERS))]
+    ends = []
+    for place in (torch.device("cpu"), device):
+        energy = build_energy(data, dtype="float64", device=place, path="moments")
+        target: Target = HeadsTarget(energy, len(_MEMBERS))
+        if method.minibatch is not None:
+            target = MinibatchTarget(data, len(_MEMBERS), method.minibatch, keys, energy.dtype, place)
+        kernel = method.build(target, keys, warmup=10)
+        state = kernel.init(draw_starts([model], _MEMBERS, 0, energy.dtype, place))
+        for _ in range(30):
+            state = kernel.update(state, inplace=True)
+        ends.append(torch.cat([part.flatten() for part in state.position]))
+    return Check(f"{name}: chains after 30 updates", "float64", _deviation(ends[1], ends[0].cpu()), _SAMPLED_TOLERANCE)
 
 
 def _largest(numbers: Sequence[float]) -> float:

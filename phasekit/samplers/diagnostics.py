@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from arviz_stats.sampling_diagnostics import ess, mcse, rhat
 from numpy.typing import NDArray
 
 from phasekit.errors import InputError
@@ -146,6 +145,8 @@ def _split(x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 def _convergence(data: xr.Dataset) -> dict[str, dict[str, float]]:
     """Return R̂, bulk and tail ESS, and the autocorrelation time of each variable over chains and draws."""
+    from arviz_stats.sampling_diagnostics import ess, rhat  # here, because it brings matplotlib and takes a second
+
     if data.sizes["chain"] == 1:  # R̂ compares the halves of a single chain
         half = data.sizes["draw"] // 2
         halves = [data.isel(chain=0, draw=slice(k * half, (k + 1) * half)).drop_vars("draw") for k in range(2)]
@@ -161,6 +162,8 @@ def _convergence(data: xr.Dataset) -> dict[str, dict[str, float]]:
 
 
 def _summary(data: xr.Dataset) -> dict[str, dict[str, float]]:
+    from arviz_stats.sampling_diagnostics import mcse
+
     return {
         "mean": {str(name): float(x.mean()) for name, x in data.data_vars.items()},
         "mcse": _each(mcse, data, method="mean"),

@@ -22,6 +22,8 @@ class Outcomes:
     def pytest_runtest_logreport(self, report):
         if report.when == "call" or report.failed:
             self.counts[report.nodeid.partition("[")[0]][report.outcome] += 1
+        if report.failed:
+            print(f"\nfailed: {report.nodeid}", flush=True)
 
 
 def main(arguments=None):
