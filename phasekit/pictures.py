@@ -28,7 +28,6 @@ _LAWS = {
     "large_L": r"$L \gg V$",
     "leading": "leading order",
     "self_consistent": "self-consistent",
-    "any_regime": "any regime",
     "L_ln2_L": r"$L\,\ln^2 L$",
 }
 _LOGARITHMIC_FROM = 10.0  # an axis whose ends differ by at least this factor is drawn logarithmically
