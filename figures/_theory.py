@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from phasekit import solve
-from phasekit.action import action_for
+from phasekit.action.softmax import SoftmaxMap
 from phasekit.minima import curvatures, find_minima
 from phasekit.model import Model, Parameters
 from phasekit.transitions import find_transitions
@@ -40,15 +40,14 @@ def stationary_curve(model: Model, largest_P: float) -> pd.DataFrame:
     "metastable" for minima, by their action, and "saddle" between the folds. ``piece`` numbers the stretches of one
     branch, each of which is one line of a picture.
     """
-    action = action_for(model, "map")
+    action = SoftmaxMap()
     p = parameters_without_P(model).ravel()
     widest = 3 * np.log(model.L) + 5
-    gaps = np.unique([*np.linspace(0.0, widest, _NODES + 1)[1:], *np.geomspace(1e-3, widest, _NODES)])
+    found = find_transitions(model)
+    at_jump = find_minima(model.at(P=found.values["P_star"])).coordinates["gap"] if found.order == "first" else []
+    gaps = np.unique([*np.linspace(0.0, widest, _NODES + 1)[1:], *np.geomspace(1e-3, widest, _NODES), *at_jump])
 
-    def slope(log_P: NDArray[np.float64], p: Parameters, gap: NDArray[np.float64]) -> NDArray[np.float64]:
-        return action.profile(gap, p.replace(P=np.exp(log_P))).slope
-
-    P = np.exp(solve.root(slope, np.full(gaps.shape, -_LOG_RANGE), np.full(gaps.shape, _LOG_RANGE), p, gaps))
+    P = stationary_P(p, gaps)
     there = p.replace(P=P)
     z = action.profile(gaps, there).points
     pooling, copying = action.order(z, there)
@@ -64,7 +63,6 @@ def stationary_curve(model: Model, largest_P: float) -> pd.DataFrame:
         }
     )
     stable = curvatures(action, z, there)[:, 0] > 0
-    found = find_transitions(model)
     if found.order == "first":
         past_the_saddle = np.cumsum(~stable) > 0
         above = found.values["P_star"] <= P
@@ -74,6 +72,17 @@ def stationary_curve(model: Model, largest_P: float) -> pd.DataFrame:
     curve["branch"] = np.where(~stable, "saddle", np.where(lowest, "global", "metastable"))
     curve["piece"] = (curve["branch"] != curve["branch"].shift()).cumsum()
     return curve[curve["P"] <= largest_P].reset_index(drop=True)
+
+
+def stationary_P(p: Parameters, gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the P at which a gap of softmax attention is stationary; ``p`` and ``gaps`` broadcast, P is ignored."""
+    action = SoftmaxMap()
+
+    def slope(log_P: NDArray[np.float64], p: Parameters, gap: NDArray[np.float64]) -> NDArray[np.float64]:
+        return action.profile(gap, p.replace(P=np.exp(log_P))).slope
+
+    shape = np.broadcast_shapes(p.shape, gaps.shape)
+    return np.exp(solve.root(slope, np.full(shape, -_LOG_RANGE), np.full(shape, _LOG_RANGE), p, gaps))
 
 
 def pieces(curve: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

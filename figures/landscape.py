@@ -28,6 +28,8 @@ MODEL = LINEAR_TOKENS
 #: Training set sizes below P₁, between P₁ and P₂, and above P₂, in units of the transition just below.
 SIZES = {"below": ("P1", 0.7), "between": ("P1", 3.5), "above": ("P2", 2.5)}
 C1, CG = 0.52, 0.26  # half widths of the frame
+#: Points of the grid along c1 and cG: S changes much faster with cG.
+POINTS = {"quick": (61, 301), "full": (201, 801)}
 LEVELS = np.logspace(-1, 3, 17)
 _LOOKS = {
     "global": {"marker": "o", "markerfacecolor": "C1", "markeredgecolor": "white", "markersize": 5.5},
@@ -37,14 +39,13 @@ _LOOKS = {
 
 def main(out: Path, preset: str) -> list[Path]:
     """Draw the three landscapes above each other."""
-    points = (61, 301) if preset == "quick" else (201, 801)  # S changes much faster with cG than with c1
     thresholds = find_transitions(MODEL).values
     tables = []
     with style():
         figure, panels = new_figure(3, height=5.6, sharex=True, sharey=True)
         for axes, (name, (threshold, factor)) in zip(panels, SIZES.items(), strict=True):
             P = float(round(factor * thresholds[threshold]))
-            grid = landscape(MODEL.at(P=P), points)
+            grid = landscape(MODEL.at(P=P), POINTS[preset])
             minima = minima_of(MODEL.at(P=P))
             image = _draw(axes, grid, minima)
             relation = {

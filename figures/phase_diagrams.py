@@ -16,18 +16,19 @@ import xarray as xr
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from phasekit.action import action_for
+from figures._theory import stationary_P
 from phasekit.diagram import phase_diagram
 from phasekit.model import Model
 from phasekit.pictures import draw_phase_diagram
 from phasekit.plotting import LABELS, SYMBOLS, new_figure, save, style
-from phasekit.transitions import locate
 from phasekit.transitions.table import parameters_without_P
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 V, L = 8, 16
+#: Points of a diagram along each axis.
+POINTS = {"quick": 80, "full": 250}
 #: What is varied beside P, from where to where, and the range of P.
 RANGES: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "L": ((4, 1024), (20, 1e5)),
@@ -45,14 +46,13 @@ _CRITICAL: dict[str, Any] = {"marker": "o", "color": "C1", "markeredgecolor": "w
 
 def main(out: Path, preset: str) -> list[Path]:
     """Draw the four diagrams."""
-    points = 80 if preset == "quick" else 250
     tables = []
     with style():
         figure, panels = new_figure(2, 2, height=4.3, sharex="row", sharey="row")
         for row, other in zip(panels, RANGES, strict=True):
             for axes, score in zip(row, ("linear", "softmax"), strict=True):
                 model = Model(V=V, L=L, score=score)
-                diagram = diagram_of(model, other, points)
+                diagram = diagram_of(model, other, POINTS[preset])
                 mesh = draw_phase_diagram(axes, diagram, other, "P")
                 end = critical_point(model, other) if score == "softmax" else None
                 if end is not None:
@@ -82,20 +82,21 @@ def diagram_of(model: Model, other: str, points: int) -> xr.Dataset:
 def critical_point(model: Model, other: str) -> tuple[float, float]:
     """Return where the first-order line ends: the smallest L (or V) with two minima, as a real number, and its P.
 
-    There the lowest curvature along the curve of stationary points is 0. It is smooth in L and V, and so is P*, so
-    after two rounds of search straight lines through the neighbouring points give both to 1e-5 or better.
+    There the curve P(gap) of stationary points begins to fold: its smallest slope is 0. That is smooth in L and V, so
+    after three rounds of search a straight line through the bracket finds the zero to 1e-4 or better.
     """
-    action, p = action_for(model, "map"), parameters_without_P(model).ravel()
+    p, gaps = parameters_without_P(model), np.linspace(0.0, 8.0, 801)[1:]
     low, high = RANGES[other][0]
-    for _ in range(2):
-        values = np.geomspace(low, high, 40)
-        located = locate(action, p[np.zeros(values.size, dtype=int)].replace(**{other: values}))
-        softest, P_star = located["softest"], located["P_star"]
-        k = int(np.flatnonzero((softest[:-1] >= 0) & (softest[1:] < 0))[0])
-        low, high = values[k], values[k + 2]
-    end = values[k] + (values[k + 1] - values[k]) * softest[k] / (softest[k] - softest[k + 1])
-    slope = (P_star[k + 2] - P_star[k + 1]) / (values[k + 2] - values[k + 1])
-    return float(end), float(P_star[k + 1] + slope * (end - values[k + 1]))
+    for _ in range(3):
+        values = np.geomspace(low, high, 16)
+        P = stationary_P(p.replace(**{other: values[:, None]}), gaps)
+        slopes = np.gradient(np.log(P), gaps, axis=1)
+        at = slopes.argmin(axis=1)
+        smallest, P_there = (np.take_along_axis(table, at[:, None], axis=1)[:, 0] for table in (slopes, P))
+        k = int(np.flatnonzero((smallest[:-1] >= 0) & (smallest[1:] < 0))[0])
+        low, high = values[k], values[k + 1]
+    share = smallest[k] / (smallest[k] - smallest[k + 1])
+    return float(low + share * (high - low)), float(P_there[k] + share * (P_there[k + 1] - P_there[k]))
 
 
 def rows_of(diagram: xr.Dataset, score: str, other: str, end: tuple[float, float] | None) -> pd.DataFrame:

@@ -21,6 +21,8 @@ from phasekit.scaling import compare_laws, exponent, local_exponent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: Values of V or L at which a threshold is computed.
+POINTS = {"quick": 49, "full": 145}
 #: How laws are drawn in both pictures: colour, dashes, words.
 LOOKS: dict[str, tuple[str, Any, str]] = {
     "numeric": ("C0", "-", "numeric"),
@@ -38,8 +40,7 @@ SHOWN = ("numeric", "exact", "self_consistent", "large_L", "leading", "L_ln2_L")
 
 def main(out: Path, preset: str) -> list[Path]:
     """Draw both pictures."""
-    points = 49 if preset == "quick" else 145
-    laws = [(law, law.compute(points)) for law in (ONSET, COPYING_L, COPYING_V, JUMP)]
+    laws = [(law, law.compute(POINTS[preset])) for law in (ONSET, COPYING_L, COPYING_V, JUMP)]
     return [*thresholds(laws, out / "scaling_laws"), *jump_laws(laws[-1][1], out / "scaling_jump")]
 
 

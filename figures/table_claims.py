@@ -19,11 +19,18 @@ from figures import _ensembles
 from figures._laws import COPYING_L, COPYING_V, JUMP, ONSET, ONSET_SHORT, length_within, quoted, ratio_to_log_squared
 from figures._tables import with_error, write_table
 from figures._trainings import draw_rows, network_rows, trained
+from phasekit.action.generated import thresholds
+from phasekit.action.linear import LinearMap
 from phasekit.minima import find_minima
 from phasekit.model import Inputs, Model
 from phasekit.scaling import compare_laws, exponent, scaling_law
 from phasekit.transitions import find_transitions, transition_table
+from phasekit.transitions.table import parameters_without_P
 
+#: Values of V or L at which a threshold is computed.
+POINTS = {"quick": 33, "full": 97}
+#: Context lengths at which the largest vocabulary with pooling first is searched, and points of the grid of models.
+CONTEXTS, GRID = (16, 64, 256, 1024), 12
 _JUMP_AT = 823  # of the P at which networks were trained, the one next to P*
 
 
@@ -42,7 +49,7 @@ class Row:
 
 def main(out: Path, preset: str) -> list[Path]:
     """Write the table as CSV and Markdown."""
-    points = 33 if preset == "quick" else 97
+    points = POINTS[preset]
     rows = pd.DataFrame(
         [asdict(row) for row in [*pooling(points), *copying(points, preset), *jump(points, preset), *coverage(preset)]]
     )
@@ -92,26 +99,25 @@ def pooling(points: int) -> Iterator[Row]:
     )
     inputs: tuple[Inputs, ...] = ("positional", "token+position")
     for kind in inputs:
-        last = {L: largest_pooling_vocabulary(L, kind) for L in (16, 64, 256, 1024)}
+        last = {L: largest_pooling_vocabulary(L, kind) for L in CONTEXTS}
+        most = last[CONTEXTS[-1]] / CONTEXTS[-1]
         yield Row(
             "C1",
             f"c1 rises before cG up to V = (for L = {', '.join(map(str, last))}; {kind})",
             ", ".join(map(str, last.values())),
-            last[1024] / 1024,
+            most,
             claimed="c1 first",
-            verdict=f"holds for V < {last[1024] / 1024:.1f} L",
+            verdict=f"holds for V < {most:.1f} L",
         )
 
 
 def largest_pooling_vocabulary(L: int, inputs: Inputs) -> int:
-    """Return the largest V for which the mode that grows at P₁ is pooling (g²/q < 1/2)."""
-    low, high = 2, 4 * L
-    while high - low > 1:
-        middle = (low + high) // 2
-        model = Model(V=middle, L=L, score="linear", inputs=inputs)
-        pools = find_transitions(model).evidence["copying_share_at_onset"] < 0.5
-        low, high = (middle, high) if pools else (low, middle)
-    return low
+    """Return the largest V for which the mode that grows at P₁ is pooling: g²/q ≤ 1/2, up to rounding."""
+    V = np.arange(2, 4 * L)
+    p = parameters_without_P(Model(V=2, L=L, score="linear", inputs=inputs).grid(V=V))
+    action = LinearMap()
+    _, _, g, q = action.averages(action.whitened(thresholds.critical_mode(p.V, p.L, p.pooling_cost), p), p)
+    return int(V[g**2 / q < 0.5 + 1e-9].max())
 
 
 def copying(points: int, preset: str) -> Iterator[Row]:
@@ -268,4 +274,4 @@ def _coverage(what: str, networks: pd.DataFrame) -> Row:
 
 
 def _lengths(first: float, last: float) -> NDArray[np.float64]:
-    return np.unique(np.geomspace(first, last, 12).round())
+    return np.unique(np.geomspace(first, last, GRID).round())

@@ -119,8 +119,8 @@ def at_own_onset(model: Model, P1: float, seeds: pd.Series) -> float:
     Only P/P₁ matters close to the onset, so a data set that is past its own onset by a factor x is like the average
     one with P₁x sequences.
     """
-    P = P1 * np.array([onset_ratio(draw_dataset(model, int(seed))) for seed in seeds])
-    return float(find_minima(model.grid(P=P)).order_parameters["c1"][:, 0].mean())
+    P, times = np.unique([P1 * onset_ratio(draw_dataset(model, int(seed))) for seed in seeds], return_counts=True)
+    return float(np.average(find_minima(model.grid(P=P)).order_parameters["c1"][:, 0], weights=times))
 
 
 def limit_rows(preset: str) -> pd.DataFrame:

@@ -1,0 +1,36 @@
+"""Trainings of seconds and grids of few points, in place of what the figures use."""
+
+import importlib
+
+from figures._ensembles import LINEAR, LINEAR_TOKENS, SOFTMAX, SOFTMAX_TOKENS
+from figures._trainings import Training
+
+NAMES = (
+    "landscape", "linear_transition", "softmax_transition", "phase_diagrams", "scaling_laws", "attention_matrices",
+    "table_map", "table_claims",
+)  # fmt: skip
+SCRIPTS = {name: importlib.import_module(f"figures.{name}") for name in NAMES}
+
+ENDS = ("uniform", "copy")
+#: The trainings of figures._ensembles, with as little work as still converges.
+TRAININGS = {
+    "linear_table": Training(LINEAR, (128, 256), draws=2, starts=ENDS, steps=400),
+    "linear_more": Training(LINEAR, (64, 1024), draws=2, starts=ENDS, steps=400),
+    "softmax_table": Training(LINEAR.at(score="softmax"), (64, 256), draws=2, starts=ENDS, steps=400),
+    "softmax_transition": Training(SOFTMAX, (700, 823, 880), draws=1, starts=ENDS, steps=400),
+    "linear_tokens_table": Training(LINEAR_TOKENS, (192,), draws=2, starts=ENDS, steps=400),
+    "linear_tokens_more": Training(LINEAR_TOKENS, (32, 72), draws=1, starts=ENDS, steps=400),
+    "softmax_tokens_table": Training(SOFTMAX_TOKENS, (96,), draws=2, starts=("uniform",), steps=200),
+}
+LIMITS = [
+    {k: Training(LINEAR.at(kappa=float(k)), (128 * k,), draws=2, starts=ENDS, steps=400) for k in (1, 4)},
+    {k: Training(LINEAR_TOKENS.at(kappa=float(k)), (96 * k,), draws=2, starts=ENDS, steps=400) for k in (1, 2)},
+]
+#: Attributes of scripts that are replaced.
+POINTS = {
+    "landscape": {"POINTS": {"quick": (7, 5)}},
+    "phase_diagrams": {"POINTS": {"quick": 6}},
+    "scaling_laws": {"POINTS": {"quick": 9}},
+    "table_claims": {"POINTS": {"quick": 9}, "CONTEXTS": (16, 64), "GRID": 5},
+    "attention_matrices": {"LINEAR": tuple((P, "kept", "some pattern") for P in (32, 72, 72))},
+}
