@@ -6,6 +6,7 @@ Only what a command needs is imported, when it runs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -17,12 +18,19 @@ READER_GONE = 141  # what a shell reports when a reader such as `head` closes th
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``phasekit`` with the given arguments (default: those of the process) and exit with its status."""
-    status = run(arguments)
+    _make_streams_usable()
+    status = DONE
     try:
+        status = run(arguments)
         sys.stdout.flush()
+    except KeyboardInterrupt:  # before or after the command
+        status = INTERRUPTED
     except BrokenPipeError:
         discard_output()
         status = READER_GONE
+    except OSError as error:  # the disk behind standard output is full, which `run` may have said already
+        discard_output()
+        status = status or _complain(str(error), WRONG_USAGE)
     sys.exit(status)
 
 
@@ -46,6 +54,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return READER_GONE
     except MemoryError:
         return _complain("not enough memory for a task of this size", WRONG_USAGE)
+    except ArithmeticError as error:  # no minimum was found
+        return _complain(str(error), CHECK_FAILED)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a full disk, while a file or standard output is written
+        return _complain(str(error), WRONG_USAGE)
     return int(status or DONE)
 
 
@@ -54,6 +68,20 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _make_streams_usable() -> None:
+    """Send what is written to closed streams nowhere, and escape characters that the locale doesn't have.
+
+    A closed stream must be replaced before anything else is opened, because the next file would take its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (open until the end)
+        elif mode == "w":
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _complain(message: str, status: int) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody can be told if standard error is full
+        print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)
     return status

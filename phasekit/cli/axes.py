@@ -48,9 +48,9 @@ def _range(name: str, text: str) -> NDArray[np.float64]:
     spacing = parts[3] if len(parts) == 4 else "log"
     if spacing not in ("log", "lin"):
         raise InputError(f"axis {name}: spacing", spacing, "must be log or lin")
-    if not parts[2].strip().isdecimal() or not 1 <= int(parts[2]) <= LARGEST_COUNT:
+    count = _count(parts[2])
+    if not 1 <= count <= LARGEST_COUNT:
         raise InputError(f"axis {name}: number of points", parts[2], f"must be an integer from 1 to {LARGEST_COUNT}")
-    count = int(parts[2])
     if first > last or (first == last and count > 1):
         raise InputError(f"axis {name}: range", f"{parts[0]}:{parts[1]}", "the first value must be below the last")
     if spacing == "lin":
@@ -58,6 +58,14 @@ def _range(name: str, text: str) -> NDArray[np.float64]:
     if first <= 0:
         raise InputError(f"axis {name}: first value", first, "must be above 0 for geometric steps")
     return np.geomspace(first, last, count)
+
+
+def _count(word: str) -> int:
+    """Return a number of points, 0 for what isn't one."""
+    try:
+        return int(word) if word.strip().isdecimal() else 0
+    except ValueError:  # thousands of digits
+        return 0
 
 
 def _number(name: str, word: str) -> float:

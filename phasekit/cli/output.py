@@ -24,8 +24,16 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON document; numbers that JSON can't write (NaN, infinity) become null."""
-    write(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Print one JSON document; numbers that JSON can't write (NaN, infinity) become null.
+
+    Letters stand for themselves where standard output can hold them all, else each but ASCII is written as JSON's \\u.
+    """
+    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        text = json.dumps(plain(document), indent=2, allow_nan=False)
+    write(text + "\n")
 
 
 def plain(value: Any) -> Any:

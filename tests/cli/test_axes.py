@@ -51,6 +51,7 @@ def test_sizes_become_distinct_integers_in_the_range(first, factor, count, spaci
         ("P=1:2:2.5", "from 1 to"),
         ("P=1:2:", "from 1 to"),
         ("P=1:2:1000000000", "from 1 to"),
+        (f"P=1:2:{'9' * 5000}", "from 1 to"),
         ("P=1:2:3:cubic", "must be log or lin"),
         ("P=2:1:3", "below the last"),
         ("P=2:2:3", "below the last"),

@@ -199,6 +199,13 @@ def test_an_unconverged_minimum_is_shown_and_fails(phasekit, monkeypatch):
     assert not all(branch["converged"] for branch in document(outcome)["branches"])
 
 
+def test_a_minimum_that_is_not_found_fails_in_one_line(phasekit):
+    outcome = phasekit("minima", "--score", "linear", "--inputs", "token+position", "-V", 8, "-L", 2**53, "-P", 1e20,
+                       "--sigma-g", 31622.776601683795, "--kappa", 1e-9, "--sigma-w", 1e-9)  # fmt: skip
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (1, "", 1)
+    assert "no minimum that was found" in outcome.err
+
+
 @pytest.mark.parametrize("command", ["minima", "transitions", "diagram", "scaling", "figures", "derive"])
 def test_help_explains_the_physics(phasekit, command):
     outcome = phasekit(command, "--help")

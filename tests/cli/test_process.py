@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 MINIMA = ["minima", "-V", "8", "-L", "16", "-P", "256"]
 PHASEKIT = [sys.executable, "-c", "from phasekit.cli import main; main()"]
 
@@ -34,6 +36,34 @@ def test_a_reader_that_leaves_early_is_no_error():
         assert result.stderr == ""
         assert result.returncode == 141
     os.close(write)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [MINIMA, [*MINIMA, "--json"], ["minima", "--help"], ["--version"]])
+def test_a_full_disk_behind_standard_output_is_one_line(process, arguments):
+    with open("/dev/full", "w") as full:
+        result = process(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert (result.returncode, result.stderr) == (2, "error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(closed):
+    for arguments, status in ((MINIMA, 0), (MINIMA[:3], 2)):
+        command = ["sh", "-c", f'"$@" {closed}', "sh", *PHASEKIT, *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert result.returncode == status
+        assert "Traceback" not in result.stderr
+        if status:
+            assert result.stdout == ""  # errors go nowhere else if standard error is closed
+
+
+def test_characters_that_the_locale_lacks_are_escaped(process, tmp_path):
+    task = ["diagram", "-V", "8", "--x", "L=16,32", "--y", "P=100,200", "--out", tmp_path / "größe"]
+    settings = {"env": {**os.environ, "PYTHONIOENCODING": "ascii"}}
+    table, document = process(*task, **settings), process(*task, "--json", **settings)
+    assert (table.returncode, document.returncode) == (0, 0)
+    assert r"2 \xd7 2 models" in table.stdout
+    assert json.loads(document.stdout)["files"][0] == str(tmp_path / "größe" / "diagram.nc")
 
 
 def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path):
