@@ -16,6 +16,7 @@ from phasekit.saturation.theorem import Side, Theorem
 
 #: Starts and steps of the adversary, for each side of a theorem and each row length.
 STARTS, STEPS = 64, 80
+MOST_TRIALS = 10**12
 _CHUNK_ENTRIES = 100_000  # rows × keys in memory at once
 
 #: Told which theorem is at work, and the share of its work that is done.
@@ -80,10 +81,13 @@ def verify(
     Raises
     ------
     InputError
-        If there are fewer trials than theorems, a negative seed, or a theorem whose hypotheses hold almost nowhere.
+        If there are fewer trials than theorems, or too many; a negative seed; or a theorem whose hypotheses hold almost
+        nowhere.
     """
     if not theorems or trials < len(theorems):
         raise InputError("trials", trials, f"must be at least {max(len(theorems), 1)}, one for each theorem")
+    if trials > MOST_TRIALS:
+        raise InputError("trials", trials, f"must be at most {MOST_TRIALS:,} (months of computing)")
     if seed < 0:
         raise InputError("seed", seed, "must not be negative")
     shares = np.diff(np.linspace(0, trials, len(theorems) + 1).round().astype(int))

@@ -222,7 +222,12 @@ def test_worst_slack_is_the_smallest_in_exact_arithmetic():
 
 @pytest.mark.parametrize(
     ("theorems", "trials", "seed", "field"),
-    [(THEOREMS, 3, 0, "trials"), ([], 10, 0, "trials"), (THEOREMS[:1], 10, -1, "seed")],
+    [
+        (THEOREMS, 3, 0, "trials"),
+        ([], 10, 0, "trials"),
+        (THEOREMS[:1], 10, -1, "seed"),
+        (THEOREMS, 10**30, 0, "trials"),
+    ],
 )
 def test_wrong_requests_are_refused(theorems, trials, seed, field):
     with pytest.raises(InputError) as refusal:
