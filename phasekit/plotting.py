@@ -7,6 +7,7 @@ saddles dotted; a transition is a vertical line with its symbol, the window betw
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -158,10 +159,21 @@ def save(figure: Figure, table: pd.DataFrame | xr.Dataset | Mapping[str, ArrayLi
     frame = _as_frame(table)
     png, pdf, csv = files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "pdf", "csv")]
     with style(), ExitStack() as stack:
-        figure.savefig(stack.enter_context(atomic(png)), metadata={"Software": "phasekit"})
-        figure.savefig(stack.enter_context(atomic(pdf)), metadata={"Creator": "phasekit", "CreationDate": None})
+        # matplotlib hides a full disk behind errors of its own; files see finished pictures only.
+        pages = [
+            _drawn(figure, "png", {"Software": "phasekit"}),
+            _drawn(figure, "pdf", {"Creator": "phasekit", "CreationDate": None}),
+        ]
+        for path, page in zip((png, pdf), pages, strict=True):
+            stack.enter_context(atomic(path)).write_bytes(page)
         frame.to_csv(stack.enter_context(atomic(csv)), index=False, lineterminator="\n")
     return files
+
+
+def _drawn(figure: Figure, form: str, metadata: dict[str, str | None]) -> bytes:
+    page = io.BytesIO()
+    figure.savefig(page, format=form, metadata=metadata)
+    return page.getvalue()
 
 
 def _as_frame(table: pd.DataFrame | xr.Dataset | Mapping[str, ArrayLike]) -> pd.DataFrame:

@@ -1,5 +1,8 @@
 """Pictures: one style, the conventions of lines and marks, and files that are whole and reproducible."""
 
+import errno
+from pathlib import Path
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -113,6 +116,16 @@ def test_a_failure_keeps_all_old_files(tmp_path, monkeypatch):
         plotting.save(picture(), {"P": X, "more": X}, tmp_path / "a")
     assert sorted(tmp_path.iterdir()) == sorted(old)
     assert [path.read_bytes() for path in old] == before
+
+
+def test_a_full_disk_is_reported_as_such(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)  # pictures reach the disk nowhere else
+    with pytest.raises(OSError, match="No space left"):
+        plotting.save(picture(), {"P": X}, tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_tables_of_every_kind(tmp_path):
