@@ -189,8 +189,7 @@ def _polish(action: Action, z: Point, p: Parameters) -> Point:
     gradient = np.stack(jet.gradient, axis=-1)
     size = np.linalg.norm(gradient, axis=-1)
     for _ in range(_NEWTON_STEPS):
-        step = np.linalg.solve(_matrix(jet.hessian), gradient[..., None])[..., 0]
-        trial = point - step
+        trial = point - _newton_step(_matrix(jet.hessian), gradient)
         jet_there = action.jet(tuple(np.moveaxis(trial, -1, 0)), p)
         gradient_there = np.stack(jet_there.gradient, axis=-1)
         size_there = np.linalg.norm(gradient_there, axis=-1)
@@ -202,6 +201,17 @@ def _polish(action: Action, z: Point, p: Parameters) -> Point:
         size = np.where(better, size_there, size)
         jet = action.jet(tuple(np.moveaxis(point, -1, 0)), p)
     return tuple(np.moveaxis(point, -1, 0))
+
+
+def _newton_step(hessian: Array, gradient: Array) -> Array:
+    """Solve for the Newton step of every point; no step where the Hessian is singular to rounding."""
+    try:
+        return np.asarray(np.linalg.solve(hessian, gradient[..., None])[..., 0])
+    except np.linalg.LinAlgError:  # one singular matrix spoils the whole stack
+        singular = np.linalg.slogdet(hessian)[0] == 0
+        regular = np.where(singular[:, None, None], np.eye(hessian.shape[-1]), hessian)
+        step = np.linalg.solve(regular, gradient[..., None])[..., 0]
+        return np.where(singular[:, None], 0.0, step)
 
 
 def curvatures(action: Action, z: Point, p: Parameters) -> Array:

@@ -179,6 +179,15 @@ def test_reported_gradient_norm_and_curvatures_are_those_of_the_action():
     assert minima.gradient_norm[0] < TOLERANCE
 
 
+def test_a_singular_hessian_leaves_the_other_models_alone():
+    grid = Model(V=8, L=16, P=1e20, score="linear").grid(kappa=[1e-9, 1.0], sigma_w=[1e-9, 1.0, 1e9])
+    minima = find_minima(grid)
+    lone = find_minima(Model(V=8, L=16, P=1e20, score="linear", sigma_w=1e-9))
+    assert minima.converged[1, 0, 0] == lone.converged[0]
+    assert minima.action[1, 0, 0] == pytest.approx(lone.action[0], rel=1e-12)
+    assert not minima.converged.all()
+
+
 def test_missing_P_is_refused():
     with pytest.raises(InputError, match="P"):
         find_minima(Model(V=8, L=16))
