@@ -14,8 +14,10 @@ from phasekit.samplers.samples import Samples
 
 MIXED, COEXISTENCE, NOT_MIXED = "mixed", "coexistence", "not mixed"
 
-# Means of two wells are this many standard deviations (pooled, within a well) apart: their histograms don't overlap.
+# Two wells' means are at least this many standard deviations (pooled, within a well) apart: histograms don't overlap.
 _SEPARATION = 4.0
+# A chain has settled if its mean moves by less than this share of the distance, from its first half to its second.
+_DRIFT = 0.1
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,16 @@ class Well:
     chains : tuple of int
     starts : tuple of str
         Where these chains came from, in the order of ``chains``.
+    mixed : bool
+        Whether the well's chains meet the bounds on R̂ and effective sample size by themselves. If not, its means are
+        those of chains that stayed where they are, but weren't long enough to measure it well.
     mean, mcse : dict of str to float
         Mean of every quantity over the well's chains, and its Monte Carlo standard error.
     """
 
     chains: tuple[int, ...]
     starts: tuple[str, ...]
+    mixed: bool
     mean: dict[str, float]
     mcse: dict[str, float]
 
@@ -49,8 +55,8 @@ class Diagnosis:
         draws); ``mean``, ``mcse`` and ``sd``, which are NaN unless the chains are mixed; and ``verdict`` (dataset):
 
         * "mixed": R̂ and effective sample sizes of all quantities are within bounds
-        * "coexistence": they aren't, because chains settled in two wells of the copy order parameter, within each of
-          which they agree. Near a first-order transition this is the finding, not a failure
+        * "coexistence": they aren't, because chains settled in two wells of the copy order parameter: the wells don't
+          overlap, no chain left its own, none drifts. Near a first-order transition this is the finding, not a failure
         * "not mixed": anything else
 
     wells : tuple of tuples of Well
@@ -126,21 +132,25 @@ def _judge(
 
     everyone = np.arange(data.sizes["chain"])
     if agree(numbers):
-        return MIXED, (_well(data, everyone),)
-    split = _split(data[order].transpose("chain", "draw").values)
-    if split is None or not all(agree(_convergence(data.isel(chain=chains))) for chains in split):
+        return MIXED, (_well(data, everyone, True),)
+    wells = _settled(data[order].transpose("chain", "draw").values)
+    if wells is None:
         return NOT_MIXED, ()
-    return COEXISTENCE, tuple(_well(data, chains) for chains in split)
+    return COEXISTENCE, tuple(_well(data, chains, agree(_convergence(data.isel(chain=chains)))) for chains in wells)
 
 
-def _split(x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Split chains, x of shape (chains, draws), at the widest gap between their means, if it separates two wells."""
+def _settled(x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Split chains, x of shape (chains, draws), at the widest gap between their means, if they settled in two wells."""
     means = x.mean(1)
     rank = np.argsort(means)
     cut = int(np.argmax(np.diff(means[rank]))) + 1
     low, high = np.sort(rank[:cut]), np.sort(rank[cut:])
-    width = np.sqrt((x[low].var() + x[high].var()) / 2)
-    return (low, high) if x[high].mean() - x[low].mean() > _SEPARATION * width else None
+    distance, middle = x[high].mean() - x[low].mean(), (x[high].mean() + x[low].mean()) / 2
+    separated = distance > _SEPARATION * np.sqrt((x[low].var() + x[high].var()) / 2)
+    stayed = x[low].max() < middle < x[high].min()
+    half = x.shape[1] // 2
+    drift = np.abs(x[:, half:].mean(1) - x[:, :half].mean(1)).max()
+    return (low, high) if separated and stayed and drift < _DRIFT * distance else None
 
 
 def _convergence(data: xr.Dataset) -> dict[str, dict[str, float]]:
@@ -171,11 +181,11 @@ def _summary(data: xr.Dataset) -> dict[str, dict[str, float]]:
     }
 
 
-def _well(data: xr.Dataset, chains: NDArray[np.int64]) -> Well:
+def _well(data: xr.Dataset, chains: NDArray[np.int64], mixed: bool) -> Well:
     here = data.isel(chain=chains)
     numbers = _summary(here)
     starts = tuple(str(start) for start in here.start.values)
-    return Well(tuple(int(c) for c in chains), starts, numbers["mean"], numbers["mcse"])
+    return Well(tuple(int(c) for c in chains), starts, mixed, numbers["mean"], numbers["mcse"])
 
 
 def _each(function: Any, data: xr.Dataset, **options: Any) -> dict[str, float]:

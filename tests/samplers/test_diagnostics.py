@@ -80,6 +80,8 @@ def test_chains_in_two_wells_coexist_and_are_not_averaged_over(seed):
     assert (low.chains, high.chains) == ((1, 2, 5), (0, 3, 4))
     assert set(low.starts) == {"uniform"}
     assert set(high.starts) == {"copy"}
+    assert low.mixed
+    assert high.mixed
     assert low.mean["aG"] == pytest.approx(x[[1, 2, 5]].mean())
     assert abs(high.mean["aG"] - 0.25) < 5 * high.mcse["aG"] < 0.02
 
@@ -90,6 +92,16 @@ def test_one_chain_in_the_other_well_is_enough(seed):
     diagnosis = diagnose(samples_of(x))
     assert diagnosis.verdict() == "coexistence"
     assert [well.chains for well in diagnosis.wells[0]] == [(0, 1, 3), (2,)]
+
+
+def test_wells_too_slow_to_measure_coexist_all_the_same(seed):
+    """Chains of 60 autocorrelation times in all, each well in sight of its own chains only."""
+    x = autoregressive(4, 150, 0.8, seed, 0.02, 0.01)
+    x[2:] += 0.3
+    diagnosis = diagnose(samples_of(x))
+    assert diagnosis.verdict() == "coexistence"
+    assert [well.mixed for well in diagnosis.wells[0]] == [False, False]
+    assert np.isnan(diagnosis.table["mean"]).all()
 
 
 def drifting(seed):
