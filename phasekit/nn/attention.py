@@ -71,7 +71,8 @@ def scored_attention(
     score = score if isinstance(score, Score) else get_score(score)
     choice = choose_path(score, query, key, value, attn_mask, dropout_p=dropout_p, path=path)
     call = read_call(score, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, parameters, offset)
-    output = explicit_attention(call)[0] if choice.path == "explicit" else _in_blocks(choice.path, call)
+    whole = choice.path == "explicit" or call.empty  # nothing can be cut into blocks
+    output = explicit_attention(call)[0] if whole else _in_blocks(choice.path, call)
     return output[0] if query.dim() == key.dim() == value.dim() == 2 else output
 
 

@@ -36,6 +36,11 @@ class Call:
         """The axes before the heads."""
         return _lead(self.query, self.key, self.value)
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is no logit, or nothing to weight by them."""
+        return 0 in (*self.lead, self.heads, self.query.shape[-2], *self.value.shape[-2:])
+
     def batched(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None, list[Tensor]]:
         """Return query, key, value, mask and the score's values with one axis before the heads.
 
@@ -87,6 +92,8 @@ def read_call(
             raise InputError(name, str(tensor.dtype), "query, key and value must have the same floating-point dtype")
     query, key, value = (tensor[None] if tensor.dim() == 2 else tensor for tensor in (query, key, value))
     heads, shared = query.shape[-3], key.shape[-3]
+    if not query.shape[-1]:
+        raise InputError("query", tuple(query.shape), "must have at least one number in its last axis")
     if key.shape[-1] != query.shape[-1]:
         raise InputError("key", tuple(key.shape), f"its last axis must be the query's, {query.shape[-1]}")
     if heads != shared and not (enable_gqa and shared and heads % shared == 0):

@@ -29,8 +29,8 @@ def explicit_attention(call: Call) -> tuple[Tensor, Tensor]:
 
 def share(tensor: Tensor, heads: int) -> Tensor:
     """Repeat key heads for the consecutive query heads that share them."""
-    sharing = heads // tensor.shape[-3]
-    return tensor if sharing == 1 else tensor.repeat_interleave(sharing, dim=-3)
+    shared = tensor.shape[-3]
+    return tensor if heads == shared else tensor.repeat_interleave(heads // shared, dim=-3)
 
 
 def _with_causality(call: Call) -> Tensor:

@@ -33,7 +33,7 @@ CPU_BLOCK = 2**17
 #: Elements of a block elsewhere: large enough that launching its kernels costs little.
 DEVICE_BLOCK = 2**23
 #: Keys of a block at most. Longer rows are joined by the online normaliser.
-KEY_BLOCK = 1024
+KEY_BLOCK = 512
 
 
 @dataclass(frozen=True)

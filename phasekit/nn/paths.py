@@ -45,8 +45,11 @@ def choose_path(
     Raises
     ------
     InputError
-        If ``path`` is unknown, or can't serve these arguments: the message says why.
+        If something is no tensor, ``path`` is unknown, or can't serve these arguments: the message says why.
     """
+    for name, tensor in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
+        if not isinstance(tensor, Tensor) and not (tensor is None and name == "attn_mask"):
+            raise InputError(name, tensor, "must be a tensor")
     if path not in PATHS:
         raise InputError("path", path, f"must be one of {', '.join(PATHS)}")
     if path == "explicit":

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from phasekit.errors import InputError
 from phasekit.nn import choose_path, lean, scored_attention
@@ -39,6 +40,7 @@ CASES = {
     "one query": {"queries": 1, "keys": 50},
     "grouped heads": {"heads": 6, "shared": 2},
     "one head for all": {"heads": 3, "shared": 1},
+    "several matrices in a block": {"heads": 6, "shared": 2, "queries": 4, "keys": 4},
     "long": {"queries": 37, "keys": 53},
 }
 
@@ -194,6 +196,20 @@ def test_paths_agree_with_torch_on_what_torch_has(draw, score, causal):
         close(output, wanted)
 
 
+def test_a_learned_temperature(draw, small_blocks):
+    p = draw(queries=20, keys=30)
+    t = torch.linspace(0.4, 2, 4, dtype=torch.float64)[:, None, None].requires_grad_()
+    wrt = (p.q, p.k, p.v, t)
+    z = p.q @ p.k.mT / 8**0.5
+    wanted = torch.softmax(z / t, dim=-1) @ p.v
+    for path in PATHS:
+        output = scored_attention(p.q, p.k, p.v, score="temperature", parameters={"T": t}, path=path)
+        close(output, wanted)
+        wanted_gradients = torch.autograd.grad(wanted, wrt, p.upstream, retain_graph=True)
+        for got, want in zip(torch.autograd.grad(output, wrt, p.upstream), wanted_gradients, strict=True):
+            close(got, want)
+
+
 class Cubic(ElementwiseSoftmax):
     """A score that the paths have never heard of: t(z) = az + z³/100, with a learned."""
 
@@ -252,17 +268,20 @@ def test_autocast_changes_nothing_inside_the_lean_path(draw, run):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_dropout_falls_on_the_weights_with_the_stated_probability(path):
-    """With V = 1 the output is Σ_j weight_j·kept_j/(1 − p): its mean is 1, its variance p/(1 − p)·Σ weight²."""
+def test_dropout_falls_on_the_weights_with_the_stated_probability(small_blocks, path):
+    """With V = 1 the output is Σ_j weight_j·kept_j/(1 − p): its mean is 1, its variance p/(1 − p)·Σ weight².
+
+    Keys, queries or heads that shared what they draw would change the one or the other.
+    """
     torch.manual_seed(3)
-    queries, keys, probability = 400, 64, 0.3
-    q, k, v = torch.zeros(1, 4, queries, 8), torch.zeros(1, 4, keys, 8), torch.ones(1, 4, keys, 1)
+    heads, queries, keys, probability = 64, 125, 32, 0.3
+    q, k, v = torch.zeros(1, heads, queries, 8), torch.zeros(1, heads, keys, 8), torch.ones(1, heads, keys, 1)
     output = scored_attention(q, k, v, dropout_p=probability, path=path)
     variance = probability / (1 - probability) / keys  # weights are 1/keys
     count = output.numel()
     assert abs(output.mean() - 1) < 4 * (variance / count) ** 0.5
+    assert abs(output.mean(dim=1).var() / (variance / heads) - 1) < 4 * (2 / queries) ** 0.5
     assert abs(output.var() / variance - 1) < 4 * (2 / count) ** 0.5
-    assert output.unique().numel() > 10  # rows and heads draw their own
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -325,6 +344,35 @@ def test_functional_transforms(draw):
     close(each, torch.stack([loss(q, "lean") for q in p.q]))
     with pytest.raises(InputError, match=r"path = 'lean': can't be vectorised by torch\.func\.vmap"):
         torch.func.vmap(lambda q: loss(q, "lean"))(p.q)
+
+
+class Largest(TorchDispatchMode):
+    """Watch every operation, and remember the largest tensor that one returned."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(tensor, torch.Tensor):
+                self.numel = max(self.numel, tensor.numel())
+        return result
+
+
+@pytest.mark.parametrize("mask", [None, "padding", "full"])
+def test_the_lean_path_never_holds_the_query_key_matrix(draw, run, monkeypatch, mask):
+    monkeypatch.setattr(lean, "CPU_BLOCK", 2**12 // torch.get_num_threads())
+    p = draw(batch=1, heads=2, queries=300, keys=300, dim=8, dtype=torch.float32)
+    masks = {None: None, "padding": torch.ones(300, dtype=torch.bool), "full": torch.ones(1, 1, 300, 300).bool()}
+    largest = {}
+    for path in PATHS:
+        with Largest() as watch:
+            run(p, path, attn_mask=masks[mask])
+        largest[path] = watch.numel
+    assert largest["explicit"] == 2 * 300 * 300
+    assert largest["lean"] <= (
+        300 * 300 if mask == "full" else 2 * 300 * 8
+    )  # the user's own mask, or a tensor of inputs
 
 
 def test_the_choice_is_visible_and_has_a_reason(draw):
