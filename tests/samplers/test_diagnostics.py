@@ -67,10 +67,10 @@ def test_autocorrelation_time_and_sample_size_of_a_known_chain(correlation, seed
     assert 0 < float(row.ess_tail) < x.size
 
 
-def test_chains_in_two_wells_coexist_and_are_not_averaged_over(seed):
-    x = np.concatenate(
-        [autoregressive(3, 500, 0.3, seed, 0.02, 0.01), autoregressive(3, 500, 0.3, seed + 1000, 0.25, 0.02)]
-    )[[3, 0, 1, 4, 5, 2]]
+def test_chains_in_two_wells_coexist_and_are_not_averaged_over():
+    x = np.concatenate([autoregressive(3, 500, 0.3, 0, 0.02, 0.01), autoregressive(3, 500, 0.3, 1, 0.25, 0.02)])[
+        [3, 0, 1, 4, 5, 2]
+    ]
     diagnosis = diagnose(samples_of(x, starts=["copy", "uniform", "uniform", "copy", "copy", "uniform"]))
     assert diagnosis.verdict() == "coexistence"
     for name in ("mean", "mcse", "sd"):
@@ -86,17 +86,17 @@ def test_chains_in_two_wells_coexist_and_are_not_averaged_over(seed):
     assert abs(high.mean["aG"] - 0.25) < 5 * high.mcse["aG"] < 0.02
 
 
-def test_one_chain_in_the_other_well_is_enough(seed):
-    x = autoregressive(4, 1000, 0.1, seed, 0.02, 0.01)
+def test_one_chain_in_the_other_well_is_enough():
+    x = autoregressive(4, 1000, 0.1, 0, 0.02, 0.01)
     x[2] += 0.3
     diagnosis = diagnose(samples_of(x))
     assert diagnosis.verdict() == "coexistence"
     assert [well.chains for well in diagnosis.wells[0]] == [(0, 1, 3), (2,)]
 
 
-def test_wells_too_slow_to_measure_coexist_all_the_same(seed):
+def test_wells_too_slow_to_measure_coexist_all_the_same():
     """Chains of 60 autocorrelation times in all, each well in sight of its own chains only."""
-    x = autoregressive(4, 150, 0.8, seed, 0.02, 0.01)
+    x = autoregressive(4, 150, 0.8, 0, 0.02, 0.01)
     x[2:] += 0.3
     diagnosis = diagnose(samples_of(x))
     assert diagnosis.verdict() == "coexistence"
@@ -130,15 +130,15 @@ def slow(seed):
 
 
 @pytest.mark.parametrize("make", [drifting, drifting_in_one_well, overlapping, crossing_once, slow])
-def test_anything_else_is_not_mixed(make, seed):
-    diagnosis = diagnose(samples_of(make(seed)))
+def test_anything_else_is_not_mixed(make):
+    diagnosis = diagnose(samples_of(make(seed=0)))
     assert diagnosis.verdict() == "not mixed"
     assert diagnosis.wells == ((),)
     assert np.isnan(diagnosis.table["mean"]).all()
 
 
-def test_opposite_signs_of_a_linear_head_are_one_well(seed):
-    x = autoregressive(4, 1000, 0.0, seed, 0.13, 0.02)
+def test_opposite_signs_of_a_linear_head_are_one_well():
+    x = autoregressive(4, 1000, 0.0, 0, 0.13, 0.02)
     x[1:3] *= -1
     diagnosis = diagnose(samples_of(x, score="linear"))
     assert diagnosis.verdict() == "mixed"
@@ -148,8 +148,8 @@ def test_opposite_signs_of_a_linear_head_are_one_well(seed):
     assert float(diagnosis.table["mean"].sel(quantity="c1_cG")[0]) == pytest.approx((0.5 * x**2).mean())
 
 
-def test_bounds_are_the_callers(seed):
-    samples = samples_of(autoregressive(4, 1000, 0.0, seed, mean=0.3, width=0.02))
+def test_bounds_are_the_callers():
+    samples = samples_of(autoregressive(4, 1000, 0.0, 0, mean=0.3, width=0.02))
     assert diagnose(samples, ess_min=1e6).verdict() == "not mixed"
     assert diagnose(samples, rhat_max=0.9).verdict() == "not mixed"
 

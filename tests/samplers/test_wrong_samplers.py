@@ -69,16 +69,16 @@ def hmc_skewed(module, seed):
         (hmc, "noise.at(state.step)", "noise.at(0)", hmc_skewed),
     ],
 )
-def test_wrong_samplers_are_rejected(module, right, wrong, check, seed):
+def test_wrong_samplers_are_rejected(module, right, wrong, check):
     with pytest.raises((AssertionError, RuntimeError)):
-        check(broken(module, right, wrong), seed)
+        check(broken(module, right, wrong), seed=0)
 
 
 @pytest.mark.parametrize(
     ("module", "check"), [(sgld, sgld_skewed), (langevin, baoab_skewed), (hmc, hmc_skewed), (sgld, sgld_gaussian)]
 )
-def test_the_same_checks_accept_a_copy_without_mistake(module, check, seed):
-    check(broken(module, "def build(", "def build("), seed)
+def test_the_same_checks_accept_a_copy_without_mistake(module, check):
+    check(broken(module, "def build(", "def build("), seed=0)
 
 
 def test_hmc_with_whole_kicks_at_the_ends_loses_its_order():
