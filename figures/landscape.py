@@ -29,7 +29,7 @@ MODEL = LINEAR_TOKENS
 SIZES = {"below": ("P1", 0.7), "between": ("P1", 3.5), "above": ("P2", 2.5)}
 C1, CG = 0.52, 0.26  # half widths of the frame
 #: Points of the grid along c1 and cG: S changes much faster with cG.
-POINTS = {"quick": (61, 301), "full": (201, 801)}
+POINTS = {"quick": (61, 301), "full": (121, 601)}
 LEVELS = np.logspace(-1, 3, 17)
 _LOOKS = {
     "global": {"marker": "o", "markerfacecolor": "C1", "markeredgecolor": "white", "markersize": 5.5},

@@ -80,4 +80,4 @@ def make_small(patch, runs):
     patch.setattr(_ensembles, "SHOWN_DRAWS", {"quick": 2})
     for script, attributes in small.POINTS.items():
         for name, value in attributes.items():
-            patch.setattr(small.SCRIPTS[script], name, value)
+            patch.setattr((small.SCRIPTS | small.HELPERS)[script], name, value)

@@ -10,6 +10,7 @@ NAMES = (
     "table_map", "table_claims",
 )  # fmt: skip
 SCRIPTS = {name: importlib.import_module(f"figures.{name}") for name in NAMES}
+HELPERS = {"_claims_linear": importlib.import_module("figures._claims_linear")}
 
 ENDS = ("uniform", "copy")
 #: The trainings of figures._ensembles, with as little work as still converges.
@@ -26,11 +27,12 @@ LIMITS = [
     {k: Training(LINEAR.at(kappa=float(k)), (128 * k,), draws=2, starts=ENDS, steps=400) for k in (1, 4)},
     {k: Training(LINEAR_TOKENS.at(kappa=float(k)), (96 * k,), draws=2, starts=ENDS, steps=400) for k in (1, 2)},
 ]
-#: Attributes of scripts that are replaced.
+#: Attributes of scripts and helpers that are replaced.
 POINTS = {
     "landscape": {"POINTS": {"quick": (7, 5)}},
     "phase_diagrams": {"POINTS": {"quick": 6}},
     "scaling_laws": {"POINTS": {"quick": 9}},
-    "table_claims": {"POINTS": {"quick": 9}, "CONTEXTS": (16, 64), "GRID": 5},
+    "table_claims": {"POINTS": {"quick": 9}},
+    "_claims_linear": {"CONTEXTS": (16, 64), "GRID": 5},
     "attention_matrices": {"LINEAR": tuple((P, "kept", "some pattern") for P in (32, 72, 72))},
 }

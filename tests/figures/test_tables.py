@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _tables, table_claims, table_map
+from figures import _claims_linear, _tables, table_map
 from figures._ensembles import LINEAR
 from figures._laws import JUMP, ONSET, length_within, quoted, ratio_to_log_squared
 from phasekit.minima import find_minima
@@ -144,7 +144,7 @@ def critical_share(V, L, lam):
 @pytest.mark.parametrize(("L", "inputs"), [(16, "positional"), (16, "token+position"), (64, "positional")])
 def test_vocabulary_up_to_which_pooling_comes_first(L, inputs):
     """With positional inputs both patterns have exactly the same share at V = L − 1."""
-    V = table_claims.largest_pooling_vocabulary(L, inputs)
+    V = _claims_linear.largest_pooling_vocabulary(L, inputs)
     shares = [critical_share(v, L, L**2 if inputs == "positional" else (v * L / (v + L)) ** 2) for v in (V, V + 1)]
     assert shares[0] < 0.5 + 1e-12 < shares[1]
     assert inputs != "positional" or V == L - 1
