@@ -1,4 +1,4 @@
-"""Who does the work: processes of this machine (joblib), or a Dask cluster."""
+"""Who does the work: processes of this machine (joblib's), or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
-from joblib import Parallel, cpu_count, delayed, parallel_config
-from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib import cpu_count
+from joblib.externals.loky import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from joblib.externals.loky.process_executor import BrokenProcessPool, ShutdownExecutorError
 
 from phasekit.errors import InputError
-from phasekit.runs.processes import limit_threads, prepare, visible_gpus
+from phasekit.runs.processes import THREAD_VARIABLES, prepare, visible_gpus
 
 Job = TypeVar("Job")
 R = TypeVar("R")
+
+
+#: Seconds after which idle workers end by themselves.
+_IDLE = 300
+_LOOK_EVERY = 5.0
 
 
 class WorkersLost(Exception):
@@ -47,7 +52,10 @@ class Backend(ABC):
 
 
 class LocalProcesses(Backend):
-    """joblib's processes (loky) on this machine.
+    """joblib's pool of processes (loky) on this machine.
+
+    The pool is used directly: when a worker dies, ``joblib.Parallel`` forgets what had finished, and under load it was
+    seen to wait forever.
 
     Parameters
     ----------
@@ -72,42 +80,66 @@ class LocalProcesses(Backend):
         self.workers = workers or most
         self.threads = threads or max(1, cpu_count() // self.workers)
         self._slots = tempfile.mkdtemp(prefix="phasekit-gpus-")
+        self._pool: Any = None
         kind = f" on GPUs {', '.join(self.gpus)}" if self.gpus else ""
         self.description = f"{self.workers} local processes of {self.threads} threads{kind}"
 
     def map(self, function: Callable[[Job], R], jobs: Iterable[Job]) -> Iterator[R]:
-        if self.gpus and self.workers == 1:
-            # Nothing to share out: joblib would work in this very process, and so do we.
-            limit_threads(self.threads)
-            for job in jobs:
-                yield function(job)
-            return
-        # Two processes at least (one stays idle): with one, joblib would work in this very process, and whatever kills
-        # a task would take the runner with it.
-        with parallel_config(
-            backend="loky",
-            n_jobs=max(2, self.workers),
-            inner_max_num_threads=self.threads,
-            initializer=prepare,
-            initargs=(os.getpid(), self.threads, tuple(self.gpus), self._slots),
-        ):
-            ahead = "2*n_jobs" if self.workers > 1 else 1
-            parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=ahead)
-            try:
-                yield from parallel(delayed(function)(job) for job in jobs)
-            except TerminatedWorkerError as error:
-                raise WorkersLost(str(error).splitlines()[0]) from None
+        pool = self._pool_of_workers()
+        jobs = iter(jobs)
+        waiting: set[Any] = set()
+        lost = ""
+        while True:
+            if not lost:
+                try:
+                    waiting |= {pool.submit(function, job) for job in islice(jobs, self._ahead - len(waiting))}
+                except (BrokenProcessPool, ShutdownExecutorError) as error:
+                    lost = _first_line(error)
+            if not waiting:
+                break
+            finished, waiting = wait(waiting, timeout=_LOOK_EVERY, return_when=FIRST_COMPLETED)
+            for future in finished:
+                failure = future.exception()
+                if isinstance(failure, BrokenProcessPool):
+                    lost = _first_line(failure)
+                else:
+                    yield future.result()
+            if not finished and not _managed(pool):
+                lost, waiting = "the pool of workers has ended", set()
+        if lost:
+            self._discard()
+            raise WorkersLost(lost)
+
+    @property
+    def _ahead(self) -> int:
+        """How many jobs to hand out at a time: one in reserve for each worker."""
+        return 2 * self.workers
+
+    def _pool_of_workers(self) -> Any:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                max_workers=self.workers,
+                timeout=_IDLE,
+                initializer=prepare,
+                initargs=(os.getpid(), self.threads, tuple(self.gpus), self._slots),
+                env={name: str(self.threads) for name in THREAD_VARIABLES},
+            )
+        return self._pool
+
+    def _discard(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)
+            self._pool = None
 
     def close(self) -> None:
-        if not (self.gpus and self.workers == 1):
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        self._discard()
         shutil.rmtree(self._slots, ignore_errors=True)
 
 
 class DaskCluster(Backend):
     """A Dask cluster that exists already; its workers must see the store under the same path.
 
-    joblib's own Dask backend waits forever for a task whose worker died too often, so tasks are handed over directly.
+    Tasks are handed to Dask directly: joblib's Dask backend isn't told when a task's worker died too often.
 
     Parameters
     ----------
@@ -162,10 +194,20 @@ class DaskCluster(Backend):
                 yield future.result()
             submit(1)
         if lost is not None:
-            raise WorkersLost(str(lost).splitlines()[0])
+            raise WorkersLost(_first_line(lost))
 
     def close(self) -> None:
         self._client.close()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _managed(pool: Any) -> bool:
+    """Whether the thread that hands out a pool's work is alive; without it, futures would wait forever."""
+    thread = pool._executor_manager_thread
+    return thread is None or thread.is_alive()
 
 
 def _untyped(module: Any) -> Any:

@@ -52,5 +52,5 @@ def identify(parameters: Mapping[str, Any]) -> str:
 
 
 def state_point(parameters: Mapping[str, Any]) -> bytes:
-    """Return the parameters as signac hashes them: the MD5 sum of these bytes is the id."""
-    return json.dumps(canonical(parameters), sort_keys=True).encode()
+    """Return canonical parameters as signac hashes them: the MD5 sum of these bytes is the id."""
+    return json.dumps(parameters, sort_keys=True).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -58,6 +59,7 @@ def _with_P(fields: dict[str, Any], axis: AxisValues | tuple[Any, ...] | None) -
     return [Model(**{**fields, "P": float(max(1, round(value * unit)))}) for value in axis.values]
 
 
+@cache
 def threshold(model: Model, name: str) -> float:
     """Return P1, P2 or P_star that the theory of the map estimator predicts for a model.
 

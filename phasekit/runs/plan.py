@@ -11,7 +11,7 @@ import json
 import os
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -81,7 +81,7 @@ def add_plan(store: Store, plan: Plan, number: int) -> bool:
     temporary = store.plans / f".{uuid.uuid4().hex}"
     try:
         with temporary.open("w") as file:
-            json.dump({"format": _FORMAT, **asdict(plan)}, file)
+            file.write(json.dumps({"format": _FORMAT, **vars(plan), "groups": [vars(group) for group in plan.groups]}))
             file.flush()
             os.fsync(file.fileno())
         os.link(temporary, target)  # unlike a move, fails if the target is there

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _LOOK_EVERY = 0.5
 
 #: The lock that makes this process the owner of its GPU; held until the process ends.
@@ -40,7 +40,7 @@ def prepare(runner: int, threads: int, gpus: Sequence[str], slots: str) -> None:
 
 def limit_threads(threads: int) -> None:
     """Let this process compute with that many threads."""
-    for name in _THREAD_VARIABLES:
+    for name in THREAD_VARIABLES:
         os.environ[name] = str(threads)
     import sys
 

@@ -136,7 +136,9 @@ class _Bar:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as people say them: "45 s", "12 min", "3.5 h"."""
+    """Return seconds as people say them: "0.8 s", "45 s", "12 min", "3.5 h"."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

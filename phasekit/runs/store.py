@@ -5,8 +5,7 @@
     STORE/.signac/                    a signac project: signac's own tools read the store too
     STORE/workspace/ID/               a finished task
         signac_statepoint.json        its parameters; their hash is ID
-        result.npz                    its numbers
-        record.json                   how it was computed, and the check sum of result.npz
+        result.npz                    its numbers, and record.json: how they were computed
     STORE/plans/0000.json             what was asked for, and which tasks form an ensemble
     STORE/failures/ID.json            the error that a task ended with
     STORE/staging/GROUP/ID/           results of an ensemble on their way to the workspace
@@ -16,6 +15,8 @@
 What is finished is what lies whole in ``workspace``: there is no index that could disagree with it. An ensemble's
 results are written under a temporary name and appear in ``staging`` with one move, then go to ``workspace`` one by one.
 A process killed in between leaves them in ``staging``, where anybody completes the moves.
+
+``result.npz`` ends in the hash of everything before it and of ID (as the archive's comment: any tool still reads it).
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
 from phasekit.errors import InputError
 from phasekit.files import atomic, output_folder
-from phasekit.runs.canonical import state_point
 from phasekit.runs.estimators import Outcome
 from phasekit.runs.task import Task
 
-_STATE_POINT, _RESULT, _RECORD = "signac_statepoint.json", "result.npz", "record.json"
-_FILES = frozenset((_STATE_POINT, _RESULT, _RECORD))
+_STATE_POINT, _RESULT = "signac_statepoint.json", "result.npz"
+_FILES = frozenset((_STATE_POINT, _RESULT))
 _ID = re.compile(r"[0-9a-f]{32}")
 _FOLDERS = ("workspace", "plans", "failures", "staging", "claims", "checkpoints")
 FORMAT = "phasekit run 1"
+_CHECK_SIZE = 32  # hexadecimal digits
 
 
 class BrokenTask(Exception):
@@ -149,36 +150,33 @@ class Store:
         BrokenTask
             If it isn't whole.
         """
-        parameters, result, record = self._read(task)
+        parameters, result = self._read(task)
         try:
             with np.load(BytesIO(result), allow_pickle=False) as file:
-                found = {name: file[name] for name in file.files}
-        except (ValueError, KeyError, EOFError, BadZipFile) as error:  # not what its check sum was made of
-            raise BrokenTask(f"{_RESULT} can't be read ({error})") from None
-        values = {name.removeprefix("values/"): x for name, x in found.items() if name.startswith("values/")}
-        arrays = {name.removeprefix("arrays/"): x for name, x in found.items() if name.startswith("arrays/")}
+                record = json.loads(file["record.json"])
+                table = file["values"]
+                arrays = {name: file[name] for name in file.files if name not in ("record.json", "values")}
+            values = {name: table[name] for name in table.dtype.names}
+        except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+            raise BrokenTask(f"{_RESULT} is not a result ({error})") from None
         return Finished(json.loads(parameters), values, arrays, record)
 
-    def _read(self, task: str) -> tuple[bytes, bytes, dict[str, Any]]:
-        """Return state point, result and record of a task after checking them against each other."""
+    def _read(self, task: str) -> tuple[bytes, bytes]:
+        """Return state point and result of a task after checking them."""
         if not _ID.fullmatch(task):
             raise BrokenTask("foreign: not the name of a task")
         folder = f"{self.workspace}/{task}/"
         try:
             if set(os.listdir(folder)) != _FILES:
                 raise BrokenTask(_unexpected(set(os.listdir(folder))))
-            parameters, result, written = (_bytes(folder + name) for name in (_STATE_POINT, _RESULT, _RECORD))
+            parameters, result = _bytes(folder + _STATE_POINT), _bytes(folder + _RESULT)
         except OSError as error:
             raise BrokenTask(f"can't be read ({error.strerror})") from None
         if hashlib.md5(parameters, usedforsecurity=False).hexdigest() != task:
             raise BrokenTask(f"{_STATE_POINT} is not what the directory is named after")
-        body, _, check = written.rstrip(b"\n").rpartition(b', "check": ')
-        if check != b'"%s"}' % _check_sum(body):
-            raise BrokenTask(f"{_RECORD} is truncated or was changed")
-        record = json.loads(body + b"}")
-        if record["result"] != _check_sum(result).decode():
-            raise BrokenTask(f"{_RESULT} is truncated or was changed")
-        return parameters, result, record
+        if result[-_CHECK_SIZE:] != _check_sum(task, result[:-_CHECK_SIZE]):
+            raise BrokenTask(f"{_RESULT} is truncated, was changed, or belongs to another task")
+        return parameters, result
 
     def failure(self, task: str) -> dict[str, Any] | None:
         """Return the record of a task's failure, None if there is none."""
@@ -217,45 +215,43 @@ class Store:
         OSError
             If they can't be written (a full disk); nothing of them is left then.
         """
-        temporary = self.staging / f".{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex}"
+        unique = uuid.uuid4().hex
+        temporary = self.staging / f".{socket.gethostname()}-{os.getpid()}-{unique}"
         try:
             temporary.mkdir()
             for task, outcome in outcomes:
                 _write_task(f"{temporary}/{task.id}", task, outcome, record, durable)
-            try:
-                temporary.rename(self.staging / group)
-            except OSError:
-                # Somebody else computed the same ensemble and was faster; what they have staged is the same.
-                if not (self.staging / group).exists():
-                    raise
-                self.recover(group)
-                temporary.rename(self.staging / group)
+            temporary.rename(self.staging / f"{group}-{unique}")
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         self.recover(group)
 
     def recover(self, group: str) -> None:
         """Complete the moves of an ensemble's results to the workspace, whoever began them."""
-        staged = self.staging / group
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(staged):
-                try:
-                    (staged / name).rename(self.workspace / name)
-                except FileNotFoundError:
-                    pass  # another process moved it in this moment
-                except OSError:
-                    if not self.has(name):
-                        raise
-                    shutil.rmtree(staged / name, ignore_errors=True)  # the place is taken: it had finished before
-                with contextlib.suppress(FileNotFoundError):
-                    (self.failures / f"{name}.json").unlink()
-            staged.rmdir()
+        for name in os.listdir(self.staging):
+            if name.startswith(group):
+                with contextlib.suppress(FileNotFoundError):  # another process completes them in this moment
+                    self._move(self.staging / name)
+
+    def _move(self, staged: Path) -> None:
+        for name in os.listdir(staged):
+            try:
+                (staged / name).rename(self.workspace / name)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                if not self.has(name):
+                    raise
+                shutil.rmtree(staged / name, ignore_errors=True)  # the place is taken: it had finished before
+            (self.failures / f"{name}.json").unlink(missing_ok=True)
+        staged.rmdir()
 
     def recover_all(self) -> None:
         """Complete all moves, and remove what dead processes of this machine left half-written."""
         for name in os.listdir(self.staging):
             if not name.startswith("."):
-                self.recover(name)
+                with contextlib.suppress(FileNotFoundError):
+                    self._move(self.staging / name)
             elif _left_behind(name):
                 shutil.rmtree(self.staging / name, ignore_errors=True)
 
@@ -288,15 +284,8 @@ class Store:
 
 def _write_task(folder: str, task: Task, outcome: Outcome, record: Mapping[str, Any], durable: bool) -> None:
     os.mkdir(folder)
-    packed = BytesIO()
-    named = {f"values/{name}": x for name, x in outcome.values.items()}
-    named |= {f"arrays/{name}": x for name, x in outcome.arrays.items()}
-    np.savez(packed, allow_pickle=False, **named)
-    result = packed.getvalue()
-    described = {"format": FORMAT, "task": task.id, "result": _check_sum(result).decode(), **outcome.about, **record}
-    body = json.dumps(described).encode().removesuffix(b"}")
-    written = body + b', "check": "' + _check_sum(body) + b'"}\n'
-    for name, content in ((_STATE_POINT, state_point(task.parameters)), (_RESULT, result), (_RECORD, written)):
+    described = {"format": FORMAT, "task": task.id, **outcome.about, **record}
+    for name, content in ((_STATE_POINT, task.state_point), (_RESULT, _pack(outcome, described))):
         with open(f"{folder}/{name}", "wb", buffering=0) as file:
             left = memoryview(content)
             while left:
@@ -305,13 +294,31 @@ def _write_task(folder: str, task: Task, outcome: Outcome, record: Mapping[str, 
                 os.fsync(file.fileno())
 
 
+def _pack(outcome: Outcome, record: Mapping[str, Any]) -> bytes:
+    """Return an .npz file with the values as one table, the arrays, and the record; its last bytes are its hash."""
+    fields = [(name, np.asarray(column)) for name, column in outcome.values.items()]
+    table = np.empty(len(fields[0][1]), dtype=[(name, column.dtype) for name, column in fields])
+    for name, column in fields:
+        table[name] = column
+    packed = BytesIO()
+    with ZipFile(packed, "w") as archive:
+        archive.writestr(ZipInfo("record.json"), json.dumps(record))
+        for name, array in {"values": table, **outcome.arrays}.items():
+            member = BytesIO()
+            np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+            archive.writestr(ZipInfo(f"{name}.npy"), member.getvalue())
+        archive.comment = b"-" * _CHECK_SIZE
+    content = packed.getvalue()[:-_CHECK_SIZE]
+    return content + _check_sum(record["task"], content)
+
+
 def _bytes(path: str) -> bytes:
     with open(path, "rb", buffering=0) as file:
         return file.readall()
 
 
-def _check_sum(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=16).hexdigest().encode()
+def _check_sum(task: str, content: bytes) -> bytes:
+    return hashlib.blake2b(content, key=task.encode(), digest_size=_CHECK_SIZE // 2).hexdigest().encode()
 
 
 def _unexpected(found: set[str]) -> str:

@@ -226,6 +226,9 @@ def _seeds(written: int | list[int]) -> tuple[int, ...]:
 
 def _first_model(fields: Mapping[str, Any], axes: Mapping[str, Any]) -> None:
     """Check the shared fields with the first value of every axis."""
+    for key in fields:
+        if key not in Model.model_fields:
+            raise InputError(key, fields[key], f"unknown; fields are {', '.join(Model.model_fields)}")
     first = {name: values.values[0] if isinstance(values, AxisValues) else values[0] for name, values in axes.items()}
     if isinstance(axes.get("P"), AxisValues) and axes["P"].times is not None:
         first["P"] = 1.0

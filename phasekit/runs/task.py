@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs.canonical import canonical, identify
+from phasekit.runs.canonical import canonical, state_point
 from phasekit.runs.estimators import Estimator, get_estimator
 
 #: Part of every id: raise it when the same parameters no longer mean the same task. Estimators have their own.
@@ -44,9 +46,14 @@ class Task:
         return canonical(described)  # type: ignore[no-any-return]
 
     @cached_property
+    def state_point(self) -> bytes:
+        """Return the parameters as signac hashes and stores them."""
+        return state_point(self.parameters)
+
+    @cached_property
     def id(self) -> str:
-        """Return the id: the name of the task's directory in a store."""
-        return identify(self.parameters)
+        """Return the id: the hash of the state point, and the name of the task's directory in a store."""
+        return hashlib.md5(self.state_point, usedforsecurity=False).hexdigest()
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Task:
@@ -57,8 +64,6 @@ class Task:
         InputError
             For parameters of another schema, or that describe no task.
         """
-        from phasekit.errors import InputError
-
         if parameters.get("schema") != SCHEMA:
             raise InputError("schema", parameters.get("schema"), f"this version of phasekit reads tasks of {SCHEMA}")
         return cls(Model(**parameters["model"]), parameters["data_seed"], get_estimator(parameters["estimator"]))

@@ -126,7 +126,7 @@ def _compute(
         return done, failed
     seconds = (time.monotonic() - begun) / len(tasks)
     wanted = [(task, outcome) for task, outcome in zip(tasks, outcomes, strict=True) if task.id in missing]
-    store.commit(group, wanted, _record(tasks, seconds, place.device), durable=seconds >= _WORTH_WAITING)
+    store.commit(group, wanted, _record(group, tasks, seconds, place.device), durable=seconds >= _WORTH_WAITING)
     return [task.id for task, _ in wanted], []
 
 
@@ -140,11 +140,12 @@ def _run(tasks: Sequence[Task], place: Place) -> list[Outcome]:
     return outcomes
 
 
-def _record(tasks: Sequence[Task], seconds: float, device: str) -> dict[str, Any]:
+def _record(group: str, tasks: Sequence[Task], seconds: float, device: str) -> dict[str, Any]:
     return {
         "asked_device": device,
         "threads": thread_count(),
-        "ensemble": [task.id for task in tasks],
+        "ensemble": group,
+        "tasks_in_ensemble": len(tasks),
         "seconds": round(seconds, 6),
         "finished": time.time(),
         "host": socket.gethostname(),

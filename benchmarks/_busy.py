@@ -1,0 +1,42 @@
+"""Tasks that take a known time: what the runner costs is all that they show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from phasekit.model import Model
+from phasekit.runs.estimators import Case, Estimator, Outcome, Place
+
+
+class Busy(Estimator):
+    """Keep a core busy for ``seconds`` of its own time a task."""
+
+    name: ClassVar[str] = "benchmarks._busy:Busy"
+
+    seconds: float = 0.001
+
+    def check(self, model: Model) -> None:
+        pass
+
+    def operations(self, model: Model) -> float:
+        return self.seconds
+
+    @property
+    def length(self) -> int:
+        return 1
+
+    def shortened(self, length: int) -> Estimator:
+        return self
+
+    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+        outcomes = []
+        for model, seed in cases:
+            end = time.process_time() + self.seconds
+            while time.process_time() < end:
+                pass
+            outcomes.append(Outcome({"number": np.arange(2), "U": np.array([float(seed), model.V])}))
+        return outcomes

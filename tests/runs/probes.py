@@ -1,0 +1,91 @@
+"""Estimators for tests: quick, and able to misbehave on request. Every run leaves a line in a log."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from phasekit.errors import InputError
+from phasekit.model import Model
+from phasekit.runs.checkpoint import load_state, save_state
+from phasekit.runs.estimators import Case, Estimator, Outcome, Place, Stopped
+
+
+class Probe(Estimator):
+    """Return random numbers that belong to the model and the seed; take a while.
+
+    ``log`` names a file to which every task is added when its computation is complete.
+    Data seeds in ``failing`` raise, those in ``deadly`` kill their process.
+    """
+
+    name: ClassVar[str] = "tests.runs.probes:Probe"
+
+    seconds: float = 0.0
+    log: str = ""
+    failing: tuple[int, ...] = ()
+    deadly: tuple[int, ...] = ()
+    size: int = 2
+
+    def check(self, model: Model) -> None:
+        if model.V == 99:
+            raise InputError("V", 99, "probes don't like it")
+
+    def operations(self, model: Model) -> float:
+        return 1.0
+
+    @property
+    def length(self) -> int:
+        return 1
+
+    def shortened(self, length: int) -> Estimator:
+        return self.model_copy(update={"seconds": 0.0, "log": "", "failing": (), "deadly": ()})
+
+    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+        outcomes = []
+        for model, seed in cases:
+            if place.must_stop():
+                raise Stopped
+            if seed in self.failing:
+                raise ArithmeticError(f"seed {seed}\nis not liked")
+            if seed in self.deadly:
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(self.seconds)
+            random = np.random.default_rng([seed, model.V, model.L, int(model.P or 0)])
+            outcomes.append(
+                Outcome(
+                    {"number": np.arange(self.size), "U": random.standard_normal(self.size)},
+                    {"A": random.standard_normal((self.size, 3, 3)).astype(np.float32)},
+                    {"dtype": "float64"},
+                )
+            )
+        if self.log:
+            with Path(self.log).open("a") as log:
+                log.write("".join(f"{model.L} {model.P:g} {seed}\n" for model, seed in cases))
+        return outcomes
+
+
+class SlowCount(Probe):
+    """Count to a hundred, with checkpoints; the result tells where the count began."""
+
+    name: ClassVar[str] = "tests.runs.probes:SlowCount"
+
+    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+        import torch
+
+        state = load_state(place.checkpoint)
+        begin = int(state["count"]) if state else 0
+        for count in range(begin, 100):
+            time.sleep(self.seconds)
+            assert place.checkpoint is not None
+            stop = place.must_stop()
+            if stop or place.must_save():
+                save_state(place.checkpoint, {"count": torch.tensor(count)})
+            if stop:
+                raise Stopped
+        return [Outcome({"began": np.array([begin]), "ended": np.array([100])}) for _ in cases]

@@ -1,0 +1,88 @@
+"""A real Dask cluster: scheduler and workers are processes of their own on loopback."""
+
+import os
+import random
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from benchmarks._cluster import dask_cluster
+from phasekit.errors import InputError
+from phasekit.runs.backends import DaskCluster
+from phasekit.runs.collect import collect, to_dataset
+
+KILLS = int(os.environ.get("PHASEKIT_KILLS", "6"))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with dask_cluster(2) as address:
+        backend = DaskCluster(address)
+        yield backend
+        backend.close()
+
+
+def same(a, b):
+    mine, theirs = collect(a), collect(b)
+    return mine.table.equals(theirs.table) and to_dataset(mine).identical(to_dataset(theirs))
+
+
+def test_networks_are_the_same_to_the_last_bit(run, cluster, tmp_path):
+    description = {
+        "seeds": 2,
+        "group": 3,
+        "model": {"V": 5, "score": "softmax"},
+        "axes": {"L": [9, 13], "P": [40, 60]},
+        "estimator": {"name": "adam", "steps": 60, "attention": True},
+    }
+    there, remote, _ = run(description, store=tmp_path / "remote", backend=cluster)
+    here, local, _ = run(description, store=tmp_path / "local")
+    assert there.done == here.done == 8
+    assert same(remote, local)
+
+
+def test_killed_workers(run, written, cluster, tmp_path):
+    description = written(seeds=8 * KILLS, group=2, seconds=0.02)
+    chance, killed, finished = random.Random(3), [], threading.Event()
+
+    def kill():
+        while len(killed) < KILLS and not finished.is_set():
+            time.sleep(chance.uniform(0.05, 0.4))
+            pids = list(cluster._client.run(os.getpid).values())
+            if pids:
+                os.kill(chance.choice(pids), signal.SIGKILL)
+                killed.append(1)
+                cluster._client.wait_for_workers(1, timeout=60)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    summary, store, _ = run(description, store=tmp_path / "remote", backend=cluster)
+    finished.set()
+    killer.join()
+    assert len(killed) >= min(KILLS, 3), "the sweep should be long enough for the kills"
+    assert (summary.failed, summary.missing) == ({}, 0)
+    _, reference, _ = run(description, store=tmp_path / "local")
+    assert same(store, reference)
+    assert list(store.problems()) == []
+
+
+def test_a_task_that_kills_its_worker_is_recorded(run, written, cluster):
+    """Dask gives up on it after a few workers; so do we, and the others finish."""
+    summary, _, notes = run(written(deadly=[1], axes={"L": [16], "P": [100]}, seeds=3, group=1), backend=cluster)
+    assert (summary.done, len(summary.failed), summary.missing) == (2, 1, 0)
+    assert {kind for kind, _ in summary.failed.values()} == {"WorkerKilled"}
+    assert any("a worker died" in text for text in notes.remarks)
+
+
+def test_a_scheduler_that_is_not_there():
+    with pytest.raises(InputError, match="no cluster answers"):
+        DaskCluster("tcp://127.0.0.1:1", wait=0.5)
+
+
+def test_arrays_come_back_whole(run, written, cluster, tmp_path):
+    _, store, _ = run(written(seeds=1), store=tmp_path / "remote", backend=cluster)
+    for name in store.names():
+        assert store.load(name).arrays["A"].dtype == np.float32

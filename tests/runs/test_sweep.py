@@ -1,0 +1,150 @@
+"""Sweep descriptions: what they mean, and what is said about mistakes."""
+
+import numpy as np
+import pytest
+
+from phasekit.errors import InputError
+from phasekit.model import Model
+from phasekit.runs.expand import expand
+from phasekit.runs.ranges import parse_values
+from phasekit.runs.sweep import SweepErrors, load_sweep, read_sweep
+from phasekit.transitions import find_transitions
+
+GOOD = """
+about = "test"
+seeds = 3
+measure = "P_star"
+along = "L"
+[model]
+V = 8
+[axes]
+L = [24, 32]
+P = "0.8..1.25 in 5 × P_star"
+[estimator]
+name = "theory"
+[preset.quick]
+seeds = [4, 7]
+axes.L = [24]
+"""
+
+
+def read(text, tmp_path, preset=None):
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    return load_sweep(path, preset)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "times"),
+    [
+        ([1, 2.5], [1, 2.5], None),
+        (7, [7], None),
+        ("16..256", np.geomspace(16, 256, 9), None),
+        ("16..256 in 5", [16, 32, 64, 128, 256], None),
+        ("0 .. 1 in 3 even", [0, 0.5, 1], None),
+        ("0.5..2 × P_star", np.geomspace(0.5, 2, 9), "P_star"),
+        ("0.5..2 in 3*P1", [0.5, 1, 2], "P1"),
+        ("0.8, 1, 1.25 x P2", [0.8, 1, 1.25], "P2"),
+    ],
+)
+def test_axes(text, values, times):
+    parsed = parse_values("P", text)
+    assert parsed.times == times
+    np.testing.assert_allclose(parsed.values, values, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "text", ["", [], "a", [1, 1], "2..1", "1..1", "0..1", "1..2 in 1", "1..2 in x", "1..2 × P3", "1 × P1 × P2", [True],
+             "nan", "1..inf", None, {"a": 1}, "1..2..3", "1..1e9 in 999999999"])  # fmt: skip
+def test_bad_axes_are_refused_in_one_line(text):
+    with pytest.raises(InputError) as refused:
+        parse_values("axes.P", text)
+    assert str(refused.value).startswith("axes.P")
+    assert "\n" not in str(refused.value)
+
+
+def test_multiples_are_of_each_models_own_threshold(tmp_path):
+    tasks = expand(read(GOOD, tmp_path))
+    assert len(tasks) == 2 * 5 * 3
+    for L in (24, 32):
+        star = find_transitions(Model(V=8, L=L)).values["P_star"]
+        P = sorted({task.model.P for task in tasks if task.model.L == L})
+        np.testing.assert_array_equal(P, np.round(np.geomspace(0.8, 1.25, 5) * star))
+    assert len({task.id for task in tasks}) == len(tasks)
+
+
+def test_a_preset_changes_what_it_names(tmp_path):
+    quick = read(GOOD, tmp_path, "quick")
+    assert (quick.seeds, quick.axes["L"].values) == ((4, 7), (24.0,))
+    assert quick.axes["P"] == read(GOOD, tmp_path).axes["P"]
+
+
+def test_points_that_coincide_after_rounding_are_taken_once(tmp_path):
+    sweep = read(GOOD.replace("0.8..1.25 in 5", "0.9999..1.0001 in 50"), tmp_path)
+    assert len(expand(sweep)) == 2 * 3
+
+
+def test_scores_and_inputs_may_be_axes(tmp_path):
+    axes = 'score = ["softmax", "linear", {name = "ssa", n = 3.0}]\ninputs = ["positional"]\nL = [8]\nP = [40]'
+    text = f'[model]\nV = 8\n[axes]\n{axes}\n[estimator]\nname = "adam"\nsteps = 2\n'
+    scores = {task.model.score.describe()["name"] for task in expand(read(text, tmp_path))}
+    assert scores == {"softmax", "linear", "ssa"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("seeds = 3", "seeds = 0", ["seeds = 0", "at least 1"]),
+        ("seeds = 3", "seeds = 'a'", ["seeds = 'a'", "number of seeds"]),
+        ("seeds = 3", "seeds = [1, 1]", ["seeds = [1, 1]"]),
+        ("seeds = 3", "seed = 3", ["seed = 3", "unknown", "seeds"]),
+        ("V = 8", "V = 1", ["model.V = 1", "at least 2"]),
+        ("V = 8", "W = 8", ["model.W = 8", "unknown"]),
+        ("V = 8", "V = 8\nL = 3", ["model.L = 3", "axes.L"]),
+        ("V = 8", "V = 8\nscore = 'softmx'", ["softmx", "softmax"]),
+        ("L = [24, 32]", "L = [24, 'x']", ["axes.L = 'x'", "not a number"]),
+        ("L = [24, 32]", "K = [24, 32]", ["axes.K", "must be one of P, V, L"]),
+        ("L = [24, 32]", "L = '1..2 × P1'", ["axes.L", "only P"]),
+        ("L = [24, 32]", "V = 8", ["model.V"]),
+        ("× P_star", "× P3", ["axes.P", "P1, P2, P_star"]),
+        ('name = "theory"', 'name = "adm"', ["estimator.name = 'adm'", "adam"]),
+        ('name = "theory"', 'name = "adam"\nsteps = 0', ["estimator.steps = 0", "greater"]),
+        ('name = "theory"', 'name = "adam"\nstep = 3', ["estimator.step = 3", "unknown", "steps"]),
+        ('name = "theory"', 'name = "adam"\nstarts = []', ["estimator.starts", "at least one"]),
+        ('along = "L"', "", ["along = None", "belong together"]),
+        ('along = "L"', 'along = "V"', ["along = 'V'", "must be an axis"]),
+        ('measure = "P_star"', 'measure = "P9"', ["measure = 'P9'"]),
+        ("[preset.quick]", "[preset.fast]", ["preset = 'fast'", "quick, full"]),
+        ("about =", "about", ["not TOML", "line 2"]),
+    ],
+)
+def test_a_mistake_is_named_in_one_line(tmp_path, old, new, words):
+    assert old in GOOD
+    with pytest.raises(SweepErrors) as refused:
+        expand(read(GOOD.replace(old, new), tmp_path))
+    lines = [line for line in refused.value.mistakes if all(word in line for word in words)]
+    assert lines, refused.value.mistakes
+    assert all(line.startswith(str(tmp_path / "x.toml")) and "\n" not in line for line in refused.value.mistakes)
+
+
+def test_all_mistakes_are_named_at_once(tmp_path):
+    text = GOOD.replace("seeds = 3", "seeds = 0").replace('P_star"\n[est', 'P3"\n[est').replace("theory", "thery")
+    with pytest.raises(SweepErrors) as refused:
+        read(text, tmp_path)
+    assert len(refused.value.mistakes) == 3
+
+
+def test_thresholds_that_do_not_exist_are_named_with_their_place(tmp_path):
+    with pytest.raises(SweepErrors, match=r"has none") as refused:
+        expand(read(GOOD.replace("L = [24, 32]", "L = [4, 32]"), tmp_path))
+    assert "L = 4" in refused.value.mistakes[0]
+
+
+def test_models_that_the_estimator_cannot_do_are_refused_before_work_begins(written):
+    with pytest.raises(SweepErrors, match="probes don't like it"):
+        expand(read_sweep({**written(), "model": {"V": 99}}, name="x", source="x.toml"))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="can't be read"):
+        load_sweep(tmp_path / "none.toml")
