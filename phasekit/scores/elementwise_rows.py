@@ -30,7 +30,7 @@ from phasekit.scores.precision import compute_dtype, widen
 
 def elementwise_rows(score: ElementwiseSoftmax, logits: Tensor, mask: Mask, values: dict[str, Tensor]) -> Tensor:
     """Return softmax(t(logits) + bias) over visible keys; shapes and dtypes as in ``Score.rows``."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not logits.numel():
         return plain_rows(score, logits, mask, values)
     return _Rows.apply(_Call(score, tuple(values)), logits, *mask, *values.values())  # type: ignore[no-untyped-call, no-any-return]
 
@@ -53,7 +53,7 @@ def elementwise_attention_weights(
 
     z = logits()
     values = score.values(parameters, z)
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not z.numel():
         return plain_rows(score, z, read_mask(mask, z), values)
     call = _Call(score, tuple(values), logits)
     return _Rows.apply(call, z, *read_mask(mask, z), *values.values())  # type: ignore[no-untyped-call, no-any-return]

@@ -19,7 +19,7 @@ class Mask(NamedTuple):
     keep : Tensor of bool or None
         True where the query may attend.
     bias : Tensor or None
-        Finite numbers to add, 0 where ``keep`` is False.
+        Numbers to add, 0 where ``keep`` is False.
     """
 
     keep: Tensor | None
@@ -47,7 +47,7 @@ def read_mask(mask: Tensor | None, logits: Tensor) -> Mask:
         return Mask(mask, None)
     if not mask.is_floating_point():
         raise InputError("mask", str(mask.dtype), "must be boolean (True: may attend) or floating point (added)")
-    keep = mask > torch.finfo(mask.dtype).min
+    keep = ~(mask <= torch.finfo(mask.dtype).min)  # NaN hides nothing: it has to show in the weights
     return Mask(keep, torch.where(keep, mask, 0))
 
 

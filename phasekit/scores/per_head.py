@@ -87,7 +87,7 @@ class PerHead(Composite):
         parts: list[Tensor] = []
         order: list[int] = []
         for c, own in enumerate(self.component_parameters(parameters)):
-            if c >= heads:
+            if c >= max(heads, 1):
                 break
             parts.append(head(self.scores[c], own, lambda tensor, c=c: _every(tensor, c, count)))  # type: ignore[misc]
             order += range(c, heads, count)

@@ -30,6 +30,10 @@ def entmax_rows(logits: Tensor, mask: Mask, alpha: Tensor | float) -> Tensor:
     mask : Mask
     alpha : float, or Tensor of shape () or (..., heads, 1, 1)
         At least 1, where α-entmax is softmax. 1.5 and 2 given as numbers use exact algorithms, all else bisection.
+
+    Returns
+    -------
+    Tensor of the logits' shape and dtype; as in softmax, NaN in rows with a logit of NaN or +inf, or all of -inf
     """
     z = widen(logits)
     keep, bias = mask
@@ -38,7 +42,11 @@ def entmax_rows(logits: Tensor, mask: Mask, alpha: Tensor | float) -> Tensor:
     blind = None if keep is None else blind_rows(keep)
     if keep is not None and blind is not None:
         z = z.masked_fill(~(keep | blind), -torch.inf)
-    weights = _rows(z, alpha)
+    if not z.numel():
+        return logits.clone()
+    # The algorithms look for a support, which rows of NaN or infinite logits don't have; on a GPU that is fatal.
+    lost = ~z.amax(dim=-1, keepdim=True).isfinite()
+    weights = _rows(z.masked_fill(lost, 0), alpha).masked_fill(lost, torch.nan)
     if blind is not None:
         weights = weights.masked_fill(blind, 0)
     return weights.to(logits.dtype)

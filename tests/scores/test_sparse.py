@@ -111,6 +111,19 @@ def test_blind_rows_where_the_package_gives_nan(alpha):
     assert torch.autograd.grad(weights.square().sum(), z)[0].isfinite().all()
 
 
+@pytest.mark.parametrize("alpha", [1, 1.00001, 1.2, 1.5, 2, torch.tensor([[[1.0]], [[1.7]]], dtype=F64)])
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+def test_rows_without_a_finite_maximum_are_nan_and_leave_the_others_alone(alpha, wrong):
+    z = random(2, 4, 5)
+    spoilt = z.clone()
+    spoilt[:, 1, 2], spoilt[:, 3] = wrong, -torch.inf
+    learned = isinstance(alpha, torch.Tensor)
+    score, parameters = (Entmax(), {"alpha": alpha}) if learned else (Entmax(alpha=alpha), None)
+    weights = score.rows(spoilt, parameters=parameters)
+    assert weights[:, [1, 3]].isnan().all()
+    torch.testing.assert_close(weights[:, [0, 2]], score.rows(z, parameters=parameters)[:, [0, 2]])
+
+
 def test_float32_is_computed_well_near_one():
     """Bisection in float32 would have errors of 6e-8/(α-1) in the weights, and their square in the gradient of α."""
     single, alpha32 = random(20, 7, scale=3.0).float(), torch.full((1, 1), 1.003).requires_grad_()
