@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ def dask_cluster(workers: int) -> Iterator[str]:
     settings: dict[str, Any] = {
         "cwd": folder,
         "env": {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
+        "start_new_session": True,
         "stdout": subprocess.DEVNULL,
         "stderr": subprocess.DEVNULL,
     }
@@ -47,8 +49,7 @@ def dask_cluster(workers: int) -> Iterator[str]:
             time.sleep(0.05)
         yield json.loads(contact.read_text())["address"]
     finally:
-        for process in reversed(processes):
-            process.terminate()
         for process in processes:
+            os.killpg(process.pid, signal.SIGKILL)  # with the children that it started
             process.wait(timeout=_PATIENCE)
         shutil.rmtree(folder, ignore_errors=True)

@@ -8,6 +8,7 @@ Everything is per head: values are tensors of shape (matrices, 1, 1), and ``grou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -52,6 +53,10 @@ class BlockMap:
         """Return the positive factor on :meth:`transform` and on its slope."""
         return 1.0
 
+    def range(self, largest: float, groups: slice) -> float:
+        """Return the largest |t| that logits up to ``largest`` can have; infinity if unknown."""
+        return math.inf
+
     def transform(self, z: Tensor, out: Tensor, groups: slice) -> Tensor:
         """Return τ = t/gain, in ``out`` or in ``z``; both may be overwritten."""
         return self.score.transform_into(z, out, **self._at(groups))
@@ -84,6 +89,9 @@ class ScaledMap(BlockMap):
     def factor(self, groups: slice) -> Tensor | float:
         return self.scale / self.values["T"][groups] if "T" in self.values else self.scale
 
+    def range(self, largest: float, groups: slice) -> float:
+        return largest
+
     def transform(self, z: Tensor, out: Tensor, groups: slice) -> Tensor:
         return z
 
@@ -110,6 +118,9 @@ class SSAMap(BlockMap):
         n = self.values["n"][groups]
         # A number instead of a tensor saves a pass; reading it would make other devices wait.
         return float(n) if n.numel() == 1 and n.device.type == "cpu" else n
+
+    def range(self, largest: float, groups: slice) -> float:
+        return float(self.values["n"][groups].max()) * math.log1p(largest)
 
     def transform(self, z: Tensor, out: Tensor, groups: slice) -> Tensor:
         # ln(1 + |z|), not log1p: τ is an exponent, its absolute accuracy counts, and log is five times faster.

@@ -19,11 +19,14 @@ class Shown(NamedTuple):
         What is added to the transformed logits: hidden keys get at most half the most negative number of the dtype.
     first : int
         The key that the first column of ``added`` belongs to; its last column belongs to the last of ``keys``.
+    seen : Tensor or None, of the shape of ``added``
+        1 where a key is seen, 0 where it is hidden.
     """
 
     keys: range
-    added: Tensor | None
-    first: int
+    added: Tensor | None = None
+    first: int = 0
+    seen: Tensor | None = None
 
     def touches(self, keys: slice) -> bool:
         """Whether anything is added to this block of keys."""
@@ -34,6 +37,12 @@ class Shown(NamedTuple):
         if self.added is not None and self.touches(keys):
             begin = max(keys.start, self.first)
             transformed[..., begin - keys.start :] += self.added[..., begin - self.first : keys.stop - self.first]
+
+    def clear(self, probabilities: Tensor, keys: slice) -> None:
+        """Set what isn't seen to exactly 0, in place."""
+        if self.seen is not None and self.touches(keys):
+            begin = max(keys.start, self.first)
+            probabilities[..., begin - keys.start :] *= self.seen[..., begin - self.first : keys.stop - self.first]
 
 
 class BlockMasks:
@@ -83,7 +92,8 @@ class BlockMasks:
             future = torch.full(shape, _hidden(self.dtype), dtype=self.dtype, device=self.device)
             future.triu_(1 + rows.start + self.offset - begin)
             added, first = (future[None] if added is None else added + future), begin
-        return Shown(keys, added, first)
+        seen = None if added is None else (added > lowest_maximum(self.dtype)).to(self.dtype)
+        return Shown(keys, added, first, seen)
 
     def zero_gradient(self) -> Tensor:
         """Return zeros for :meth:`add_gradient` to add to."""

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -27,7 +27,16 @@ _LOOK_EVERY = 5.0
 
 
 class WorkersLost(Exception):
-    """Workers died, and what they were working on is lost. Everything that was written is still there."""
+    """Workers died, and what they were working on is lost. Everything that was written is still there.
+
+    Attributes
+    ----------
+    culprits : the jobs that killed one worker after another, if that is known
+    """
+
+    def __init__(self, message: str, culprits: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.culprits = tuple(culprits)
 
 
 class Backend(ABC):
@@ -177,24 +186,27 @@ class DaskCluster(Backend):
 
         jobs = iter(jobs)
         waiting = _untyped(distributed).as_completed(loop=self._client.loop)
+        handed_out: dict[Any, Job] = {}
+        culprits: list[Job] = []
 
         def submit(count: int) -> None:
             for job in islice(jobs, count):
-                waiting.add(self._client.submit(function, job, pure=False))
+                future = self._client.submit(function, job, pure=False)
+                handed_out[future.key] = job
+                waiting.add(future)
 
         submit(2 * self.workers)
-        lost = None
         for future in waiting:
             error = future.exception() if future.status == "error" else None
             if isinstance(error, KilledWorker):
-                lost = error
+                culprits.append(handed_out[future.key])
             elif future.cancelled() or future.status == "lost":
                 raise InputError("scheduler", self.scheduler, "has gone; start it again and run again")
             else:
                 yield future.result()
             submit(1)
-        if lost is not None:
-            raise WorkersLost(_first_line(lost))
+        if culprits:
+            raise WorkersLost("Dask gave up on them", culprits)
 
     def close(self) -> None:
         self._client.close()

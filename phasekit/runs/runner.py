@@ -158,6 +158,7 @@ class _Run:
                     missing = self._missing(groups)
             finally:
                 self.stop_file.unlink(missing_ok=True)
+                self.store.recover_all()  # what workers that were killed left half-written
         self.summary.failed = {task: self._why(task) for task in self.store.failed() & self.tasks.keys()}
         self.summary.done = len(self._present()) - self.summary.already - len(self.summary.broken)
         self.summary.seconds = time.monotonic() - begun
@@ -240,7 +241,7 @@ class _Run:
                 elsewhere |= report.status == "elsewhere"
                 self._note(report, {group.id: group for group in together})
         except WorkersLost as lost:
-            self._blame(together, str(lost))
+            self._blame(together, lost)
         if elsewhere and not self._stopping():
             time.sleep(_POLL)  # another runner works on the rest; see again whether it has finished, or died
 
@@ -273,22 +274,26 @@ class _Run:
             self.summary.stopped_early = True
             self._stop()
 
-    def _blame(self, groups: Sequence[Group], message: str) -> None:
+    def _blame(self, groups: Sequence[Group], lost: WorkersLost) -> None:
         """Note which ensembles were being worked on when workers died: their claims were left behind."""
         claimed = set(os.listdir(self.store.claims))
-        running = [group for group in groups if group.id in claimed]
+        running = [group.id for group in groups if group.id in claimed]
         for group in running:
-            self.strikes[group.id] += 1
-        self.monitor.remark(f"a worker died; {len(running)} ensembles are handed out again ({message})")
+            self.strikes[group] += 1
+        for job in lost.culprits:
+            self.strikes[job.group] = _STRIKES + _STRIKES_ALONE
+        self.monitor.remark(f"a worker died; {len(running)} ensembles are handed out again ({lost})")
 
     def _alone(self, group: Group) -> None:
         """Run an ensemble with nothing else; if it still kills its worker, its tasks one by one."""
-        if self._survives(group.id, group.tasks, group):
+        proven = self.strikes[group.id] >= _STRIKES + _STRIKES_ALONE
+        if not proven and self._survives(group.id, group.tasks, group):
             return
+        single = len(group.tasks) == 1
         for task in group.tasks:
-            mine = task in self.tasks and not self.store.has(task)
-            if mine and not self._stopping() and not self._survives(f"{group.id}-{task}", [task], group):
-                message = f"its worker was killed {_STRIKES_ALONE} times in a row (out of memory?)"
+            mine = task in self.tasks and not self.store.has(task) and not self._stopping()
+            if mine and (single or not self._survives(f"{group.id}-{task}", [task], group)):
+                message = "its workers were killed again and again (out of memory?)"
                 self.store.write_failure(
                     self.tasks[task], {"type": "WorkerKilled", "message": message, "traceback": ""}
                 )
@@ -301,8 +306,9 @@ class _Run:
                 for report in self.backend.map(work, [self._job(name, ids)]):
                     self._note(report, {name: group})
                 return True
-            except WorkersLost:
-                continue
+            except WorkersLost as lost:
+                if lost.culprits:
+                    return False
         return False
 
     # --- stopping

@@ -94,7 +94,8 @@ class Store:
             If the folder holds something else, or can't be written to.
         """
         store = cls(path)
-        if store.path.is_dir() and any(store.path.iterdir()) and not store.exists():
+        ours = {*_FOLDERS, ".signac"}  # another runner may be creating the store in this moment
+        if store.path.is_dir() and not store.exists() and not {path.name for path in store.path.iterdir()} <= ours:
             raise InputError("store", str(path), "is a folder with other things in it")
         output_folder(store.path)
         for name in _FOLDERS:

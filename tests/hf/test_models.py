@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from transformers import DynamicCache, StaticCache
+from transformers import DynamicCache, GPT2Config, StaticCache
 
 from phasekit.hf import register
 from phasekit.nn import paths
@@ -43,6 +43,18 @@ def test_softmax_as_a_score_gives_what_transformers_computes(auto, build, tokens
     torch.testing.assert_close(got, wanted, **CLOSE)
     taken = {module.last_path.path for module in ours.modules() if hasattr(module, "last_path")}
     assert taken == {path}
+
+
+def test_a_scale_of_the_models_own_is_kept(auto, tokens):
+    results = []
+    for implementation in ("softmax", "eager"):
+        torch.manual_seed(0)
+        config = GPT2Config(
+            n_embd=32, n_layer=3, n_head=4, initializer_range=0.25, scale_attn_by_inverse_layer_idx=True
+        )
+        model = auto("gpt2").from_config(config, attn_implementation=implementation).eval()
+        results.append(logits(model, tokens))
+    torch.testing.assert_close(*results, **CLOSE)
 
 
 @pytest.mark.parametrize("padding", [False, True])

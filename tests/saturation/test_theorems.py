@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import brute
 import numpy as np
 import pytest
 from mpmath import mp
@@ -11,6 +10,7 @@ from phasekit.errors import InputError
 from phasekit.saturation import THEOREMS, get_theorem
 from phasekit.saturation.domain import count, select
 from phasekit.saturation.sampling import draw
+from tests.saturation import brute
 
 ROWS = 25
 NAMES = [theorem.name for theorem in THEOREMS]

@@ -210,7 +210,7 @@ def test_worst_slack_is_the_smallest_in_exact_arithmetic():
     verdict = Verdict(theorem, "lower")
     judge(verdict, rows)
     with mp.workdps(40):
-        from brute import exact, ssa_floor
+        from tests.saturation.brute import exact, ssa_floor
 
         slacks = []
         for row in range(40):
