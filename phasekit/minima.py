@@ -24,7 +24,6 @@ from phasekit.model import Estimator, Grid, Model, Parameters
 
 #: A minimum counts as converged if its ``gradient_norm`` (see :class:`Minima`) is at most this.
 TOLERANCE = 1e-10
-_CELLS = 64
 _CHUNK = 512  # models per block: the block's arrays then stay in a core's cache
 _NEWTON_STEPS = 12
 
@@ -161,7 +160,7 @@ def _scan(action: Action, p: Parameters, offset: int) -> tuple[tuple[Any, ...], 
     bends : model, left, middle and right node of every place where the slope comes closest to zero without reaching
         it, and its sign there; between the nodes it may reach zero
     """
-    nodes = action.path(p, _CELLS)
+    nodes = action.path(p, action.cells)
     searched = np.flatnonzero(nodes[:, -1] > nodes[:, 0])
     nodes = nodes[searched]
     slope = action.profile(nodes, p[searched].expand()).slope

@@ -62,11 +62,14 @@ class Action(ABC):
         Names of the two order parameters: (c1, cG) for linear attention, (a1, aG) for normalised scores.
     symmetric : bool
         Whether S(x) = S(−x), so that the origin is stationary and its other minima come in pairs.
+    cells : int
+        Into how many cells the search for minima cuts the path.
     """
 
     coordinates: ClassVar[tuple[str, ...]]
     order_parameters: ClassVar[tuple[str, str]]
     symmetric: ClassVar[bool]
+    cells: ClassVar[int]
 
     @abstractmethod
     def physical(self, z: Point, p: Parameters) -> Point:

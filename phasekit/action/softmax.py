@@ -21,6 +21,7 @@ class SoftmaxMap(Action):
     coordinates: ClassVar[tuple[str, ...]] = ("gap",)
     order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
     symmetric: ClassVar[bool] = False
+    cells: ClassVar[int] = 32  # 24 find the same minima as 512 in 40 000 random models
 
     def physical(self, z: Point, p: Parameters) -> Point:
         return (z[0] * _gap_scale(p),)
