@@ -138,7 +138,7 @@ def jump_laws(data: xr.Dataset, stem: Path) -> list[Path]:
         ratio.set_ylim(bottom=0.4)
         ratio.text(0.03, 0.02, reached, transform=ratio.transAxes, fontsize=7, color=LOOKS["L_ln2_L"][0])
         slope.set(ylabel=r"$d\,\ln P^* / d\,\ln L$", ylim=(1.0, 1.85))
-        rest.set(xlabel=LABELS["L"], ylabel=r"$\ln P^*$ − law")
+        rest.set(xlabel=LABELS["L"], yticks=[-0.4, 0, 0.4, 0.8], ylabel=r"$\ln P^*$ − law")
         rest.legend(loc="upper right", ncols=1)
         ratio.set_title("softmax attention, $V$ = 8", loc="left")
         return save(figure, table, stem)
