@@ -28,6 +28,7 @@ import os
 import re
 import shutil
 import socket
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,8 +104,12 @@ class Store:
         if not store.exists():
             import signac
 
-            # Only now: a store that exists has all its folders. Two runners may do this at once.
-            signac.init_project(str(store.path))
+            # Only now: a store that exists has all its folders. Two runners may do this at once, so signac's folder is
+            # made elsewhere and appears with one move; whoever comes second finds it there.
+            with tempfile.TemporaryDirectory(dir=store.staging, prefix=".project-") as made:
+                signac.init_project(made)
+                with contextlib.suppress(OSError):
+                    os.rename(f"{made}/.signac", store.path / ".signac")
         return store
 
     @classmethod

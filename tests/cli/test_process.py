@@ -72,7 +72,9 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path):
     (scripts / "slow.py").write_text(
         "import time\n\n\ndef main(out, preset):\n    (out / 'started').touch()\n    time.sleep(60)\n    return []\n"
     )
-    command = [*PHASEKIT, "figures", "--scripts", scripts, "--out", tmp_path / "out"]
+    # A shell starts what runs in its background with interrupts ignored, and children inherit that.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + PHASEKIT[2]
+    command = [*PHASEKIT[:2], heeding, "figures", "--scripts", scripts, "--out", tmp_path / "out"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         deadline = time.monotonic() + 60
         while not (tmp_path / "out" / "started").exists():
