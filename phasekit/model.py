@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,7 +16,7 @@ from phasekit.scores import Score, get_score
 Inputs = Literal["positional", "token+position"]
 Estimator = Literal["map", "posterior"]
 
-#: The fields that may become an axis of a :class:`Grid`, in the order of :class:`Parameters`.
+#: The model's fields that may become an axis of a :class:`Grid`, in the order of :class:`Parameters`.
 AXES = ("P", "V", "L", "sigma_w", "sigma_g", "kappa")
 INTEGER_AXES = ("V", "L")
 
@@ -56,6 +56,8 @@ class Parameters:
     ----------
     P, V, L, sigma_w, sigma_g, kappa : arrays that broadcast to one common shape
     inputs : "positional" or "token+position"
+    score : mapping of str to array
+        The score function's own numbers by name (n and b of SSA; see :attr:`phasekit.scores.Score.numbers`).
     """
 
     P: NDArray[np.float64]
@@ -65,10 +67,11 @@ class Parameters:
     sigma_g: NDArray[np.float64]
     kappa: NDArray[np.float64]
     inputs: Inputs = "positional"
+    score: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(*(np.shape(getattr(self, name)) for name in AXES))
+        return np.broadcast_shapes(*(np.shape(number) for number in self.numbers))
 
     @property
     def pooling_cost(self) -> NDArray[np.float64]:
@@ -77,30 +80,38 @@ class Parameters:
             return self.L**2
         return (self.V * self.L / (self.V + self.L)) ** 2
 
+    @property
+    def numbers(self) -> tuple[NDArray[np.float64], ...]:
+        """All arrays, those of :data:`AXES` first, then the score's own; :meth:`with_numbers` takes them back."""
+        return (*(getattr(self, name) for name in AXES), *self.score.values())
+
+    def with_numbers(self, numbers: Iterable[NDArray[np.float64]]) -> Parameters:
+        """Return a copy with all arrays exchanged, in the order of :attr:`numbers`."""
+        named = dict(zip((*AXES, *self.score), numbers, strict=True))
+        own = {name: named.pop(name) for name in self.score}
+        return Parameters(**named, inputs=self.inputs, score=own)
+
     def replace(self, **changes: ArrayLike) -> Parameters:
-        """Return a copy with some numbers exchanged (no validation: for solvers that vary P or L)."""
-        values: dict[str, Any] = {name: getattr(self, name) for name in AXES}
+        """Return a copy with some numbers exchanged (no validation: for solvers that vary P, L or a score's n)."""
+        values = dict(zip((*AXES, *self.score), self.numbers, strict=True))
+        unknown = changes.keys() - values.keys()
+        if unknown:
+            raise TypeError(f"no such numbers: {', '.join(sorted(unknown))}")
         values.update({name: np.asarray(value, dtype=float) for name, value in changes.items()})
-        return Parameters(**values, inputs=self.inputs)
+        return self.with_numbers(values.values())
 
     def ravel(self) -> Parameters:
         """Broadcast all numbers to the common shape and flatten them."""
-        arrays = np.broadcast_arrays(*self._numbers())
-        return self._from(np.ascontiguousarray(a).reshape(-1) for a in arrays)
+        arrays = np.broadcast_arrays(*self.numbers)
+        return self.with_numbers(np.ascontiguousarray(a).reshape(-1) for a in arrays)
 
     def expand(self) -> Parameters:
         """Append one axis of length 1, so that the numbers broadcast against a trailing axis of candidates."""
-        return self._from(np.asarray(number)[..., None] for number in self._numbers())
+        return self.with_numbers(np.asarray(number)[..., None] for number in self.numbers)
 
     def __getitem__(self, index: Any) -> Parameters:
         """Index flattened parameters (see :meth:`ravel`)."""
-        return self._from(number[index] for number in self._numbers())
-
-    def _numbers(self) -> list[NDArray[np.float64]]:
-        return [getattr(self, name) for name in AXES]
-
-    def _from(self, numbers: Iterable[NDArray[np.float64]]) -> Parameters:
-        return Parameters(**dict(zip(AXES, numbers, strict=True)), inputs=self.inputs)
+        return self.with_numbers(number[index] for number in self.numbers)
 
 
 class Model(BaseModel):
@@ -176,10 +187,11 @@ class Model(BaseModel):
         if self.P is None:
             raise InputError("P", None, f"missing: {_RULES['P']}")
         numbers = {name: np.asarray(getattr(self, name), dtype=float) for name in AXES}
-        return Parameters(**numbers, inputs=self.inputs)
+        own = {name: np.asarray(value, dtype=float) for name, value in self.score.numbers.items()}
+        return Parameters(**numbers, inputs=self.inputs, score=own)
 
     def grid(self, **axes: ArrayLike) -> Grid:
-        """Return the models obtained by varying some fields: ``model.grid(P=[...], L=[...])``."""
+        """Return the models obtained by varying some numbers: ``model.grid(P=[...], L=[...], n=[...])``."""
         return Grid(self, axes)
 
 
@@ -189,19 +201,21 @@ class Grid:
     Parameters
     ----------
     base : Model
-    axes : mapping of field name (P, V, L, sigma_w, sigma_g, kappa) to a 1-D array of values
+    axes : mapping of name to a 1-D array of values
+        Fields of the model (P, V, L, sigma_w, sigma_g, kappa), or numbers of its score function (n, b, alpha, T, …).
 
     Raises
     ------
     InputError
-        For an unknown axis, an axis without points, repeated points, or a value that :class:`Model` would refuse.
+        For an unknown axis, an axis without points, repeated points, or a value that :class:`Model`, or the score,
+        would refuse.
     """
 
     def __init__(self, base: Model, axes: Mapping[str, ArrayLike]) -> None:
         self.base = base
-        self.axes: dict[str, NDArray[np.float64]] = {name: _axis(name, values) for name, values in axes.items()}
+        self.axes: dict[str, NDArray[np.float64]] = {name: _axis(base, name, values) for name, values in axes.items()}
         if not self.axes:
-            raise InputError("grid", None, f"has no axes; choose from {', '.join(AXES)}")
+            raise InputError("grid", None, f"has no axes; choose from {', '.join(axes_of(base.score))}")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -209,27 +223,37 @@ class Grid:
 
     def parameters(self) -> Parameters:
         """Return the numbers: axis number k varies along dimension k of the common shape."""
-        numbers: dict[str, NDArray[np.float64]] = {}
-        for k, (name, values) in enumerate(self.axes.items()):
-            numbers[name] = values.reshape([-1 if j == k else 1 for j in range(len(self.axes))])
-        if "P" not in numbers and self.base.P is None:
+        if "P" not in self.axes and self.base.P is None:
             raise InputError("P", None, f"missing: {_RULES['P']}")
-        for name in AXES:
-            numbers.setdefault(name, np.asarray(getattr(self.base, name), dtype=float))
-        return Parameters(**numbers, inputs=self.base.inputs)
+        base = self.base.at(P=1.0) if self.base.P is None else self.base
+        dimensions = len(self.axes)
+        return base.parameters().replace(
+            **{
+                name: values.reshape([-1 if j == k else 1 for j in range(dimensions)])
+                for k, (name, values) in enumerate(self.axes.items())
+            }
+        )
 
 
-def _axis(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    if name not in AXES:
-        raise InputError("grid axis", name, f"must be one of {', '.join(AXES)}")
+def axes_of(score: Score) -> tuple[str, ...]:
+    """Return the names that a grid over models with this score may vary: a model's fields, then the score's numbers."""
+    return (*AXES, *(name for name in score.numbers if name not in AXES))
+
+
+def _axis(base: Model, name: str, values: ArrayLike) -> NDArray[np.float64]:
+    if name not in axes_of(base.score):
+        raise InputError("grid axis", name, f"must be one of {', '.join(axes_of(base.score))}")
     try:
         axis = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError):
-        raise InputError(name, values, _RULES[name]) from None
+        raise InputError(name, values, _RULES.get(name, "must be numbers")) from None
     if axis.ndim != 1 or axis.size == 0:
         raise InputError(name, values, "a grid axis must be a list with at least one point")
-    low, high = RANGES[name]
     for value in axis:
+        if name not in AXES:
+            base.score.at(**{name: float(value)})  # the score says what it refuses
+            continue
+        low, high = RANGES[name]
         if not (low <= value <= high and (name not in INTEGER_AXES or value == round(value))):
             raise InputError(name, float(value), _RULES[name])
     if np.unique(axis).size != axis.size:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import elementwise
 
-from phasekit.model import AXES, Parameters
+from phasekit.model import Parameters
 
 Array = NDArray[np.float64]
 #: ``f(x, parameters, *extras)``, elementwise.
@@ -47,15 +47,14 @@ def minimum(
 
 
 def _numbers(p: Parameters, shape: tuple[int, ...]) -> list[Array]:
-    return [np.broadcast_to(getattr(p, name), shape) for name in AXES]
+    return [np.broadcast_to(number, shape) for number in p.numbers]
 
 
 def _on_numbers(function: Function, p: Parameters) -> Function:
     """Rewrite a function of parameters as one of bare arrays (the solvers drop elements as they converge)."""
-    count = len(AXES)
+    count = len(p.numbers)
 
     def on_numbers(x: Array, *numbers: Array) -> Array:
-        named = dict(zip(AXES, numbers[:count], strict=True))
-        return function(x, Parameters(**named, inputs=p.inputs), *numbers[count:])
+        return function(x, p.with_numbers(numbers[:count]), *numbers[count:])
 
     return on_numbers

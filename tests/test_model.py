@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phasekit import solve
 from phasekit.errors import InputError
 from phasekit.model import AXES, INTEGER_AXES, RANGES, Grid, Model, Parameters
-from phasekit.scores import Linear, Softmax
+from phasekit.scores import SSA, Linear, Softmax
 
 GOOD = {"V": 8, "L": 16, "P": 256.0}
 BAD = [
@@ -169,6 +170,45 @@ def test_the_ends_of_a_range_belong_to_it(name):
 def test_every_number_of_a_model_can_be_an_axis():
     for name in AXES:
         assert Model(**GOOD).grid(**{name: [2, 4]}).parameters().shape == (2,)
+
+
+def test_numbers_of_the_score_are_numbers_of_the_model():
+    model = Model(**GOOD, score=SSA(n=2, b=0.5))
+    alone = model.parameters()
+    assert dict(alone.score) == {"n": 2, "b": 0.5}
+    grid = model.grid(n=[1, 1.5, 4], P=[10, 20]).parameters()
+    assert grid.shape == (3, 2)
+    flat = grid.ravel()
+    assert flat.score["n"].tolist() == [1, 1, 1.5, 1.5, 4, 4]
+    assert flat.score["b"].tolist() == [0.5] * 6
+    assert flat.P.tolist() == [10, 20] * 3
+    assert flat[np.array([2, 5])].score["n"].tolist() == [1.5, 4]
+    assert flat.expand().score["n"].shape == (6, 1)
+    assert flat.replace(n=3.0, P=1.0).score["n"] == 3
+    assert dict(flat.score)["n"].tolist() == [1, 1, 1.5, 1.5, 4, 4]  # the original stays as it is
+    with pytest.raises(TypeError, match="no such numbers: m"):
+        flat.replace(m=1.0)
+
+
+def test_solvers_hand_the_numbers_of_the_score_through():
+    p = Model(**GOOD, score="ssa").grid(n=[2, 3], P=[5, 7]).parameters().ravel()
+    found = solve.root(lambda x, q: x - q.score["n"] * q.P / q.score["b"], np.zeros(4), np.full(4, 1e3), p)
+    assert found == pytest.approx([12.5, 17.5, 18.75, 26.25], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("axes", "line"),
+    [
+        ({"n": [1, 0.5]}, "score ssa: n = 0.5"),
+        ({"b": [0.0]}, "score ssa: b = 0.0"),
+        ({"n": [2, 2]}, "repeat"),
+        ({"n": ["two"]}, "n = .*must be numbers"),
+        ({"T": [1]}, "must be one of P, V, L, sigma_w, sigma_g, kappa, n, b"),
+    ],
+)
+def test_a_wrong_axis_over_a_number_of_the_score_is_refused(axes, line):
+    with pytest.raises(InputError, match=line):
+        Model(**GOOD, score="ssa").grid(**axes)
 
 
 def test_input_errors_survive_a_trip_between_processes():

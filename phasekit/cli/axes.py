@@ -1,7 +1,8 @@
 """How a grid's axis is written on the command line.
 
 ``L=16:1024:60`` is 60 points from 16 to 1024 in geometric steps, ``sigma_w=0.5:2:16:lin`` is 16 points in even steps,
-``P=100,200,400`` lists the points. V and L are rounded to integers, and points that coincide are merged.
+``P=100,200,400`` lists the points. V and L are rounded to integers, and points that coincide are merged. Numbers of
+score functions (``n=1:4:20:lin`` for SSA) are axes like those of the model.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from phasekit.errors import InputError
 from phasekit.model import AXES, INTEGER_AXES
+from phasekit.scores.registry import score_types
 
 SYNTAX = "NAME=START:STOP:COUNT (geometric steps), NAME=START:STOP:COUNT:lin (even steps) or NAME=VALUE,VALUE,…"
 LARGEST_COUNT = 100_000
@@ -30,10 +32,22 @@ def parse_axis(text: str) -> tuple[str, NDArray[np.float64]]:
     name = name.strip().replace("-", "_")
     if not equals:
         raise InputError("axis", text, f"must be written {SYNTAX}")
-    if name not in AXES:
-        raise InputError("axis", name, f"must be one of {', '.join(AXES)}")
+    known = axis_names()
+    if name not in known:
+        raise InputError("axis", name, f"must be one of {', '.join(known)}")
     values = _range(name, points) if ":" in points else _list(name, points)
     return name, np.unique(np.rint(values)) if name in INTEGER_AXES and ":" in points else values
+
+
+def axis_names() -> list[str]:
+    """Return what may be varied: the numbers of a model, then those that some registered score declares."""
+    declared = [
+        name
+        for score in score_types().values()
+        for name, field in score.model_fields.items()
+        if field.annotation in (float, int)
+    ]
+    return list(dict.fromkeys([*AXES, *declared]))
 
 
 def _list(name: str, text: str) -> NDArray[np.float64]:

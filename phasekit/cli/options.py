@@ -17,7 +17,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Inputs, Model
+from phasekit.model import AXES, Estimator, Inputs, Model
 from phasekit.scores import get_score, names
 from phasekit.scores.registry import score_types
 
@@ -59,11 +59,13 @@ class ModelOptions:
         InputError
             For a number that is missing, out of range, or both given and varied; an unknown score or parameter.
         """
+        given = {**self.fields, **self.score_parameters}
         for name in axes:
-            if name in self.fields:
-                raise InputError(name, self.fields[name], "given as a number and as an axis; leave one of them out")
-        described: dict[str, Any] = {**self.fields, **axes}
-        return Model(**{**described, "score": get_score(described.get("score", "softmax"), **self.score_parameters)})
+            if name in given:
+                raise InputError(name, given[name], "given as a number and as an axis; leave one of them out")
+        own = {**self.score_parameters, **{name: value for name, value in axes.items() if name not in AXES}}
+        score = get_score(self.fields.get("score", "softmax"), **own)
+        return Model(**{**self.fields, **{name: value for name, value in axes.items() if name in AXES}, "score": score})
 
 
 def takes_model(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -30,7 +30,7 @@ Torch and SymPy are imported inside the methods only, so that importing a score 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -238,17 +238,25 @@ class Score(BaseModel):
         """Return the numeric fields as exact decimals, with those in ``parameters`` replaced."""
         import sympy
 
-        numbers = {
-            name: sympy.Rational(repr(value))
-            for name in type(self).model_fields
-            if isinstance(value := getattr(self, name), float | int)
-        }
+        numbers = {name: sympy.Rational(repr(value)) for name, value in self.numbers.items()}
         unknown = set(parameters or {}) - set(numbers)
         if unknown:
             raise InputError(
                 f"score {self.name}: parameters", sorted(unknown), f"known: {', '.join(numbers) or 'none'}"
             )
         return {**numbers, **{name: sympy.sympify(value) for name, value in (parameters or {}).items()}}
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The numeric fields by name: what a theory of this score depends on, and a grid of models may vary."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {
+            name: value for name, value in values.items() if isinstance(value, float | int) and type(value) is not bool
+        }
+
+    def at(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed, validated again."""
+        return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 
     def describe(self) -> dict[str, Any]:
         """Return name and parameters as plain JSON values; ``get_score`` takes them back."""

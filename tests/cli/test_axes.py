@@ -22,6 +22,13 @@ def test_even_steps_on_request_and_a_list():
     assert parse_axis("P=7:7:1")[1].tolist() == [7]
 
 
+def test_numbers_of_scores_are_axes():
+    name, points = parse_axis("n=1:4:4:lin")
+    assert name == "n"
+    assert points.tolist() == [1, 2, 3, 4]
+    assert parse_axis("alpha=1.2,1.5")[1].tolist() == [1.2, 1.5]
+
+
 @given(
     first=st.integers(2, 50),
     factor=st.floats(1.5, 100),
