@@ -38,6 +38,7 @@ _RULES = {
     "sigma_w": "the prior's standard deviation must be a number above 0 (1e-9 to 1e9)",
     "sigma_g": "the prior's standard deviation must be a number above 0 (1e-9 to 1e9)",
     "kappa": "the temperature must be a number above 0 (1e-9 to 1e9)",
+    "key_dim": "must be None (G itself has the Gaussian prior) or a whole number of at least 1",
 }
 
 
@@ -135,6 +136,10 @@ class Model(BaseModel):
         Prior standard deviations of the entries of W and G.
     kappa : float
         Temperature (ridge) of the squared-error likelihood.
+    key_dim : int, optional
+        Key dimension d of a factorised head, G = W_Qᵀ W_K with d rows in W_Q and in W_K, whose entries have the prior
+        variance σ_g/√d: an entry of G then has variance σ_g² (docs/theory.md, section 9). None: G itself has
+        independent Gaussian entries, the limit of the posterior for d → ∞.
 
     Raises
     ------
@@ -152,6 +157,7 @@ class Model(BaseModel):
     sigma_w: float = _number("sigma_w", default=1.0)
     sigma_g: float = _number("sigma_g", default=1.0)
     kappa: float = _number("kappa", default=1.0)
+    key_dim: int | None = Field(default=None, ge=1, le=2**31)
 
     def __init__(self, **data: Any) -> None:
         if not isinstance(data.setdefault("score", "softmax"), Score):
@@ -173,8 +179,13 @@ class Model(BaseModel):
         return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 
     def describe(self) -> dict[str, Any]:
-        """Return the model as plain JSON values; ``Model(**model.describe())`` gives it back."""
-        return {**self.model_dump(exclude={"score"}), "score": self.score.describe()}
+        """Return the model as plain JSON values; ``Model(**model.describe())`` gives it back.
+
+        ``key_dim`` is left out where it is None, so that descriptions (and the identities of stored results made from
+        them) are those of heads before there were factorised ones.
+        """
+        left_out = {"score"} if self.key_dim is not None else {"score", "key_dim"}
+        return {**self.model_dump(exclude=left_out), "score": self.score.describe()}
 
     def parameters(self) -> Parameters:
         """Return the numbers as 0-d arrays.

@@ -8,12 +8,14 @@ from typing import Literal, get_args
 import torch
 
 from phasekit.errors import InputError
+from phasekit.model import Model
 from phasekit.networks.device import resolve_device, resolve_dtype
 from phasekit.networks.energy import Energy, common_model
 from phasekit.networks.energy_linear_tokens import LinearTokenEnergy
 from phasekit.networks.energy_moments import MomentEnergy
 from phasekit.networks.energy_sequences import SequenceEnergy
 from phasekit.networks.energy_tokens import TokenEnergy
+from phasekit.networks.factorised import FactorisedEnergy
 from phasekit.networks.task import Dataset
 from phasekit.scores import Linear
 
@@ -33,7 +35,7 @@ def build_energy(
     device : str
         "auto" takes the GPU where there is one.
     path : "auto", "moments" or "sequences"
-        For positional inputs: from second moments, by running every sequence, or whichever takes fewer operations.
+        How the energy is computed from G, factorised or not. For positional inputs: from second moments, by running every sequence, or whichever takes fewer operations.
         With token+position inputs every sequence is run; for linear attention "auto" sums over keys first.
 
     Raises
@@ -46,16 +48,24 @@ def build_energy(
     torch_dtype = resolve_dtype(dtype)
     if path not in get_args(Path):
         raise InputError("path", path, f"must be one of {', '.join(get_args(Path))}")
+    energy = _of_logits(model, datasets, torch_device, torch_dtype, path)
+    return energy if model.key_dim is None else FactorisedEnergy(energy)
+
+
+def _of_logits(
+    model: Model, datasets: Sequence[Dataset], device: torch.device, dtype: torch.dtype, path: Path
+) -> Energy:
+    """Return the energy as a function of W and G, whatever the prior of G."""
     if model.inputs == "token+position":
         if path == "moments":
             raise InputError("path", path, "second moments don't determine the energy with token+position inputs")
         summed_first = isinstance(model.score, Linear) and path == "auto"
-        return (LinearTokenEnergy if summed_first else TokenEnergy)(datasets, torch_device, torch_dtype)
+        return (LinearTokenEnergy if summed_first else TokenEnergy)(datasets, device, dtype)
     if path == "auto":
         longest = max(d.tokens.shape[0] for d in datasets)
         path = "moments" if moments_are_cheaper(model.V, model.L, longest) else "sequences"
     kind: type[Energy] = MomentEnergy if path == "moments" else SequenceEnergy
-    return kind(datasets, torch_device, torch_dtype)
+    return kind(datasets, device, dtype)
 
 
 def moments_are_cheaper(V: int, L: int, P: int) -> bool:

@@ -54,6 +54,7 @@ class Energy(ABC):
 
     Everywhere, ``W`` has shape (D, M, V, V) and ``G`` shape (D, M, n, n), both contiguous, with n = L for positional
     inputs and n = V + L for token+position inputs (tokens first). M is free: it may change from call to call.
+    Where G is factorised (:class:`phasekit.networks.factorised.FactorisedEnergy`), ``G`` holds its two factors.
 
     Parameters
     ----------
@@ -81,6 +82,21 @@ class Energy(ABC):
     def logit_size(self) -> int:
         """n: G is n×n."""
         return self.model.L if self.model.inputs == "positional" else self.model.V + self.model.L
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes of one member's W and G."""
+        return (self.model.V, self.model.V), (self.logit_size, self.logit_size)
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """Prior standard deviations of an entry of W and of G."""
+        return self.model.sigma_w, self.model.sigma_g
+
+    @property
+    def logit_precision(self) -> float:
+        """1/σ_g², the prior's curvature in G; 0 for a factorised head, whose prior lies on the factors."""
+        return self.model.sigma_g**-2 if self.model.key_dim is None else 0.0
 
     @property
     def scale(self) -> float:
@@ -113,8 +129,16 @@ class Energy(ABC):
     def prior(self, W: Tensor, G: Tensor) -> Tensor:
         """Return ‖W‖²/(2σ_w²) + ‖G‖²/(2σ_g²), shape (D, M)."""
         return 0.5 * (
-            W.square().sum((-2, -1)) / self.model.sigma_w**2 + G.square().sum((-2, -1)) / self.model.sigma_g**2
+            W.square().sum((-2, -1)) / self.model.sigma_w**2 + G.square().sum((-2, -1)) * self.logit_precision
         )
+
+    def logit_matrix(self, G: Tensor) -> Tensor:
+        """Return the matrix G of the logits, shape (D, M, n, n)."""
+        return G
+
+    def mirrored(self, W: Tensor, G: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (W, G) times a sign, shape (D, M), of each member: the same head, for linear attention."""
+        return W * sign[..., None, None], G * sign[..., None, None]
 
 
 class PositionalEnergy(Energy):

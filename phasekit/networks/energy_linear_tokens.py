@@ -88,7 +88,7 @@ class LinearTokenGradient:
     def __call__(self) -> None:
         model = self._energy.model
         torch.mul(self._W, model.sigma_w**-2, out=self._dW)
-        torch.mul(self._G, model.sigma_g**-2, out=self._dG)
+        torch.mul(self._G, self._energy.logit_precision, out=self._dG)
         self._error.zero_()
         for d, chunks in enumerate(self._energy.chunks):
             for chunk in chunks:

@@ -123,7 +123,7 @@ class MomentGradient:
         torch.bmm(energy.fold(WW.rows), self._to_K, out=K.rows)
         torch.bmm(W.rows, self._to_T, out=T.rows)
         torch.baddbmm(T.each, A.each, K.each, beta=-c, alpha=c, out=dA.each)
-        torch.add(model.score.pull_back(self._G, A.all, dA.all), self._G, alpha=model.sigma_g**-2, out=self._dG)
+        torch.add(model.score.pull_back(self._G, A.all, dA.all), self._G, alpha=energy.logit_precision, out=self._dG)
 
         torch.bmm(A.transposed, A.each, out=AA.each)
         torch.bmm(A.rows, energy.copy_pairs, out=N.rows)

@@ -79,7 +79,7 @@ class SequenceGradient:
             upstream = torch.bmm(residual, W[d].mT)
             dA[d].view(M * L, L).addmm_(upstream.view(M * L, -1), X.T, alpha=c)
             self._error[d] += residual.square().sum((-2, -1))
-        torch.add(model.score.pull_back(G, A, dA), G, alpha=model.sigma_g**-2, out=self._dG)
+        torch.add(model.score.pull_back(G, A, dA), G, alpha=self._energy.logit_precision, out=self._dG)
 
     def likelihood(self) -> Tensor:
         return 0.5 * self._energy.scale * self._error

@@ -91,7 +91,7 @@ class TokenGradient:
     def __call__(self) -> None:
         energy, model, W, G = self._energy, self._energy.model, self._W, self._G
         torch.mul(W, model.sigma_w**-2, out=self._dW)
-        torch.mul(G, model.sigma_g**-2, out=self._dG)
+        torch.mul(G, energy.logit_precision, out=self._dG)
         self._error.zero_()
         for d in range(len(energy.datasets)):
             for X, logits, A in energy.attention(d, G[d]):

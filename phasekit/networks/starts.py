@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 
 from phasekit.errors import InputError
 from phasekit.model import Model
+from phasekit.networks.factorised import factor_scale
 from phasekit.networks.streams import stream
 
 # Perturbation of the ordered starts, in units of the prior's standard deviations: breaks symmetries, leaves the branch.
@@ -22,7 +23,7 @@ Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
-    """Return W (V, V) and G (n, n) where a member starts.
+    """Return W (V, V) and G (n, n) where a member starts; with a ``key_dim``, W_Q and W_K (2, d, n) in place of G.
 
     * ``"uniform"``: uniform attention, the pooling branch.
     * ``"copy"``: attention raised one position back, the copy branch.
@@ -30,6 +31,7 @@ def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
 
     The first two carry noise of 2 % of the prior, and the readout that is best for their attention if data were
     infinite: ``W = w₁Π + w(1 - Π)`` of docs/theory.md, section 2. The draw belongs to (seed, start, member) alone.
+    Factors start from the noisy logits, split evenly between W_Q and W_K (see :func:`factors_of`).
 
     Raises
     ------
@@ -40,18 +42,35 @@ def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
         raise InputError("start", start, f"must be one of {', '.join(STARTS)}")
     V, n = model.V, model.L + (0 if model.inputs == "positional" else model.V)
     random = stream(f"start {start}", seed, member)
-    W, G = model.sigma_w * random.standard_normal((V, V)), model.sigma_g * random.standard_normal((n, n))
-    pattern = STARTS[start]
+    W, pattern, d = model.sigma_w * random.standard_normal((V, V)), STARTS[start], model.key_dim
+    if pattern is None and d is not None:
+        return W, factor_scale(model.sigma_g, d) * random.standard_normal((2, d, n))
+    G = model.sigma_g * random.standard_normal((n, n))
     if pattern is None:
         return W, G
     logits = pattern(model)
-    return _NOISE * W + best_readout(model, logits), _NOISE * G + _queries_and_keys(model, logits)
+    W, G = _NOISE * W + best_readout(model, logits), _NOISE * G + _queries_and_keys(model, logits)
+    return W, G if d is None else factors_of(G, d)
+
+
+def factors_of(G: NDArray[np.float64], d: int) -> NDArray[np.float64]:
+    """Return W_Q and W_K, shape (2, d, n), of equal norms, whose product is G, or what d dimensions can hold of it.
+
+    The cheapest factors of G = Σ_k σ_k u_k v_kᵀ are √σ_k u_k and √σ_k v_k. Of a G of higher rank the d largest singular
+    values are kept, raised in proportion so that their sum, the nuclear norm, stays.
+    """
+    u, singular, v = np.linalg.svd(G)
+    kept = np.zeros((2, d, len(G)))
+    rank = min(d, len(G))
+    root = np.sqrt(singular[:rank] * (singular.sum() / max(singular[:rank].sum(), np.finfo(float).tiny)))
+    kept[0, :rank], kept[1, :rank] = root[:, None] * u.T[:rank], root[:, None] * v[:rank]
+    return kept
 
 
 def draw_starts(
     models: Sequence[Model], starts: Sequence[tuple[str, int]], seed: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return W (D, M, V, V) and G (D, M, n, n) for models times members, each member a pair (start, member)."""
+    """Return W and G (or both factors of G), led by (D, M), for models times members, each a pair (start, member)."""
     draws = [[draw_start(model, start, seed, member) for start, member in starts] for model in models]
     W, G = (np.stack([np.stack([draw[k] for draw in row]) for row in draws]) for k in (0, 1))
     return torch.from_numpy(W).to(device, dtype), torch.from_numpy(G).to(device, dtype)

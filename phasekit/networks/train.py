@@ -196,11 +196,11 @@ def evaluate(energy: Energy, W: Tensor, G: Tensor, tolerance: float) -> dict[str
     averages = energy.averages(W, G)
     if has_sign_symmetry(model.score):
         sign = torch.where(averages.s < 0, -1.0, 1.0).to(averages.s)
-        W, G = W * sign[..., None, None], G * sign[..., None, None]
+        W, G = energy.mirrored(W, G, sign)
         averages = energy.averages(W, G)
     first, second, coverage = order_parameters(averages, model.L)
-    square_W, square_G = dW.square().sum((-2, -1)), dG.square().sum((-2, -1))
-    excess = 0.5 * (model.sigma_w**2 * square_W + model.sigma_g**2 * square_G)
+    square_W, square_G = dW.square().flatten(2).sum(2), dG.square().flatten(2).sum(2)
+    excess = 0.5 * (energy.scales[0] ** 2 * square_W + energy.scales[1] ** 2 * square_G)
     names = order_parameter_names(model.score)
     scalars = {
         "U": U,
@@ -221,6 +221,6 @@ def evaluate(energy: Energy, W: Tensor, G: Tensor, tolerance: float) -> dict[str
         "converged": ~failed & (excess <= tolerance * U),
         "failed": failed,
         "W": W,
-        "G": G,
+        "G": energy.logit_matrix(G),
         "A": energy.mean_attention(G),
     }

@@ -12,7 +12,8 @@ from phasekit.samplers.target import Gradient, Parts
 class HeadsTarget:
     """exp(-U(W, G)/T) with all data in every gradient.
 
-    A position is (W, G), of shapes (D, M, V, V) and (D, M, n, n).
+    A position is (W, G), of shapes (D, M, V, V) and (D, M, n, n); for factorised heads (W, [W_Q, W_K]), of shapes
+    (D, M, V, V) and (D, M, 2, d, n).
 
     Parameters
     ----------
@@ -26,11 +27,11 @@ class HeadsTarget:
     exact = True
 
     def __init__(self, energy: Energy, members: int) -> None:
-        V, n, D = energy.model.V, energy.logit_size, len(energy.datasets)
+        D = len(energy.datasets)
         self.energy, self.dtype, self.device = energy, energy.dtype, energy.device
-        self.shapes: tuple[tuple[int, ...], ...] = ((D, members, V, V), (D, members, n, n))
+        self.shapes: tuple[tuple[int, ...], ...] = tuple((D, members, *shape) for shape in energy.shapes)
         self.chains = D * members
-        self.scales: tuple[float, ...] = (energy.model.sigma_w, energy.model.sigma_g)
+        self.scales: tuple[float, ...] = energy.scales
 
     def bind(self, position: Parts, gradient: Parts) -> Gradient:
         return _HeadsGradient(self.energy, position, self.energy.bind(*position, *gradient))

@@ -60,6 +60,8 @@ class MinibatchTarget:
         if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
             raise InputError("batch", batch, "must be a whole number of at least 1")
         self.model = model = common_model([d.model for d in datasets])
+        if model.key_dim is not None:
+            raise InputError("batch", batch, "minibatches are for heads with key_dim None only")
         self.batch, self.dtype, self.device = batch, dtype, device
         n = model.L if model.inputs == "positional" else model.V + model.L
         self.shapes: tuple[tuple[int, ...], ...] = tuple((len(datasets), members, k, k) for k in (model.V, n))
