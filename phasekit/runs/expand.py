@@ -44,7 +44,7 @@ def expand(sweep: Sweep) -> list[Task]:
 
 
 def _values(values: AxisValues | tuple[Any, ...]) -> tuple[Any, ...]:
-    return values.values if isinstance(values, AxisValues) else values
+    return tuple(values.resolve(_no_threshold)) if isinstance(values, AxisValues) else values
 
 
 def _rounded(name: str, value: Any) -> Any:
@@ -55,8 +55,12 @@ def _with_P(fields: dict[str, Any], axis: AxisValues | tuple[Any, ...] | None) -
     if axis is None:
         return [Model(**fields)]
     assert isinstance(axis, AxisValues)
-    unit = 1.0 if axis.times is None else threshold(Model(**{**fields, "P": None}), axis.times)
-    return [Model(**{**fields, "P": float(max(1, round(value * unit)))}) for value in axis.values]
+    values = axis.resolve(lambda name: threshold(Model(**{**fields, "P": None}), name))
+    return [Model(**{**fields, "P": float(max(1, round(value)))}) for value in values]
+
+
+def _no_threshold(name: str) -> float:
+    raise InputError("axis", name, "only P can be multiples of a threshold")
 
 
 @cache

@@ -7,6 +7,7 @@
 ``"0.5..2 in 16 even"``        in 16 even steps
 ``"0.5..2 × P_star"``          multiples of a threshold that the theory predicts for the model: P1, P2 or P_star
 ``"0.8, 1, 1.25 × P1"``        the same, listed
+``["0.9..1.4 in 6 × P1", …]``  all values of several such words
 =============================  ======================================================================================
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +23,10 @@ import numpy as np
 
 from phasekit.errors import InputError
 
-SYNTAX = "a list, FIRST..LAST, FIRST..LAST in COUNT, FIRST..LAST in COUNT even; for P also … × P1, P2 or P_star"
+SYNTAX = (
+    "a list, FIRST..LAST, FIRST..LAST in COUNT, FIRST..LAST in COUNT even, or a list of these; "
+    "for P also … × P1, P2 or P_star"
+)
 THRESHOLDS = ("P1", "P2", "P_star")
 LARGEST_COUNT = 100_000
 _DEFAULT_COUNT = 9
@@ -35,14 +40,27 @@ class AxisValues:
 
     Attributes
     ----------
-    values : tuple of float
-        As written, in the order written.
-    times : "P1", "P2", "P_star" or None
-        The threshold that they are multiples of.
+    parts : pairs of numbers, in the order written, and the threshold that they are multiples of
+        ("P1", "P2", "P_star", or None for numbers that stand for themselves).
     """
 
-    values: tuple[float, ...]
-    times: str | None = None
+    parts: tuple[tuple[tuple[float, ...], str | None], ...]
+
+    @property
+    def first(self) -> float:
+        """The first number."""
+        return self.parts[0][0][0]
+
+    @property
+    def thresholds(self) -> set[str]:
+        """The thresholds that values are multiples of."""
+        return {times for _, times in self.parts if times is not None}
+
+    def resolve(self, threshold: Callable[[str], float]) -> list[float]:
+        """Return all values, given what each threshold is."""
+        return [
+            value * (1.0 if times is None else threshold(times)) for values, times in self.parts for value in values
+        ]
 
 
 def parse_values(name: str, written: Any) -> AxisValues:
@@ -53,6 +71,19 @@ def parse_values(name: str, written: Any) -> AxisValues:
     InputError
         If it doesn't follow the syntax, holds no value, repeats one, or one isn't finite.
     """
+    if isinstance(written, list) and written and all(isinstance(part, str) for part in written):
+        parts = [_part(name, part) for part in written]
+    else:
+        parts = [_part(name, written)]
+    for times in {times for _, times in parts}:
+        values = [value for part, unit in parts if unit == times for value in part]
+        if len(set(values)) != len(values):
+            raise InputError(name, written, "must not repeat a value")
+    return AxisValues(tuple(parts))
+
+
+def _part(name: str, written: Any) -> tuple[tuple[float, ...], str | None]:
+    """Read numbers, or one word with a range or a list and perhaps a threshold."""
     times = None
     if isinstance(written, str):
         text, *threshold = _TIMES.split(written.strip())
@@ -65,9 +96,7 @@ def parse_values(name: str, written: Any) -> AxisValues:
         values = [_number(name, value) for value in (written if isinstance(written, list) else [written])]
     if not values:
         raise InputError(name, written, f"must hold at least one value; an axis is written {SYNTAX}")
-    if len(set(values)) != len(values):
-        raise InputError(name, written, "must not repeat a value")
-    return AxisValues(tuple(values), times)
+    return tuple(values), times
 
 
 def _range(name: str, text: str) -> list[float]:

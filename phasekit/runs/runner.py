@@ -187,7 +187,7 @@ class _Run:
             groups, speeds = self._plan(new)
             about = {
                 "about": self.sweep.about,
-                "measure": self.sweep.measure,
+                "measure": list(self.sweep.measure),
                 "along": self.sweep.along,
                 "estimator": self.sweep.estimator.describe(),
                 "calibration": speeds,

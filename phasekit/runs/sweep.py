@@ -4,14 +4,14 @@
 
     about = "P* of softmax attention against L"
     seeds = 8                            # data sets for each model: 0 … 7, or a list
-    measure = "P_star"                   # what `phasekit measure` locates (optional)
-    along = "L"
+    measure = "P_star"                   # what `phasekit measure` locates (optional): P1, P2, P_star, or a list
+    along = "L"                          # the sizes that an exponent is fitted over (optional)
 
     [model]                              # what all tasks share
     score = "softmax"                    # or a table: {name = "ssa", n = 3.0}
     V = 8
 
-    [axes]                               # every combination of these; P may be multiples of a predicted threshold
+    [axes]                               # every combination of these; see `phasekit.runs.ranges` for how to write them
     L = [16, 32, 64, 128, 256]
     P = "0.8..1.25 in 9 × P_star"
 
@@ -29,7 +29,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -39,6 +39,7 @@ from phasekit.runs.estimators import Estimator, get_estimator
 from phasekit.runs.ranges import AxisValues, parse_values
 
 PRESETS = ("quick", "full")
+Threshold = Literal["P1", "P2", "P_star"]
 #: Axes whose values are words or tables, and not numbers.
 WORD_AXES = ("score", "inputs")
 _INTEGER_AXES = ("P", "V", "L")
@@ -62,7 +63,7 @@ class _Written(BaseModel):
 
     about: str = ""
     seeds: int | list[int] = Field(4)
-    measure: Literal["P1", "P2", "P_star"] | None = None
+    measure: Threshold | list[Threshold] | None = None
     along: Literal["V", "L"] | None = None
     group: int | None = Field(None, ge=1)
     model: dict[str, Any] = Field(default_factory=dict)
@@ -88,7 +89,10 @@ class Sweep:
     axes : name to :class:`AxisValues`, or to a list of words or tables (score, inputs)
     seeds : tuple of int
     estimator : Estimator
-    measure, along : what is to be located and along which axis, or None
+    measure : tuple of "P1", "P2", "P_star"
+        The thresholds that are to be located.
+    along : "V", "L" or None
+        The axis that exponents are fitted along.
     group : int or None
         Tasks in an ensemble; measured if None.
     """
@@ -101,7 +105,7 @@ class Sweep:
     axes: dict[str, AxisValues | tuple[Any, ...]]
     seeds: tuple[int, ...]
     estimator: Estimator
-    measure: str | None = None
+    measure: tuple[str, ...] = ()
     along: str | None = None
     group: int | None = None
 
@@ -156,16 +160,16 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
         str(InputError(f"{source}: model.{key}", raw.model[key], f"is an axis too (axes.{key}); leave one out"))
         for key in both
     ]
-    if (raw.measure is None) != (raw.along is None):
-        key, value = ("along", raw.along) if raw.along is None else ("measure", raw.measure)
-        mistakes.append(str(InputError(f"{source}: {key}", value, "measure and along belong together")))
+    measure = tuple(raw.measure) if isinstance(raw.measure, list) else (raw.measure,) if raw.measure else ()
+    if raw.along is not None and not measure:
+        mistakes.append(str(InputError(f"{source}: along", raw.along, "goes with measure, which is missing")))
     if raw.along is not None and raw.along not in raw.axes:
         mistakes.append(str(InputError(f"{source}: along", raw.along, f"must be an axis: {', '.join(raw.axes)}")))
     if None not in axes.values() and not both:
         checked(_first_model, "model", raw.model, axes)
     if mistakes:
         raise SweepErrors(mistakes)
-    return Sweep(name, source, raw.about, preset, raw.model, axes, seeds, estimator, raw.measure, raw.along, raw.group)
+    return Sweep(name, source, raw.about, preset, raw.model, axes, seeds, estimator, measure, raw.along, raw.group)
 
 
 def _rough(written: Mapping[str, Any], source: str) -> _Written:
@@ -175,7 +179,7 @@ def _rough(written: Mapping[str, Any], source: str) -> _Written:
         known = ", ".join(_Written.model_fields)
         lines = {}
         for found in error.errors():
-            keys = [str(part) for part in found["loc"] if part not in ("int", "list[int]")]
+            keys = [str(part) for part in found["loc"] if not _is_type(part)]
             unknown, missing = found["type"] == "extra_forbidden", found["type"] == "missing"
             rule = f"unknown; keys are {known}" if unknown else "missing" if missing else _in_words(keys[0], found)
             key = ".".join(keys[:2])
@@ -183,9 +187,16 @@ def _rough(written: Mapping[str, Any], source: str) -> _Written:
         raise SweepErrors(list(lines.values())) from None
 
 
+def _is_type(part: Any) -> bool:
+    """Whether pydantic names one of several allowed types here, and no key."""
+    return part == "int" or str(part).startswith(("list[", "literal["))
+
+
 def _in_words(key: str, found: Any) -> str:
     if key == "seeds":
         return "must be a number of seeds, or a list of seeds"
+    if key == "measure":
+        return f"must be one of {', '.join(get_args(Threshold))}, or a list of them"
     return str(found["msg"]).replace("Input should be", "must be")
 
 
@@ -209,7 +220,7 @@ def _axis(name: str, written: Any) -> AxisValues | tuple[Any, ...]:
     if name not in AXES:
         raise InputError("", name, f"an axis must be one of {', '.join((*AXES, *WORD_AXES))}")
     parsed = parse_values("", written)
-    if parsed.times is not None and name != "P":
+    if parsed.thresholds and name != "P":
         raise InputError("", written, "only P can be multiples of a threshold")
     return parsed
 
@@ -229,8 +240,8 @@ def _first_model(fields: Mapping[str, Any], axes: Mapping[str, Any]) -> None:
     for key in fields:
         if key not in Model.model_fields:
             raise InputError(key, fields[key], f"unknown; fields are {', '.join(Model.model_fields)}")
-    first = {name: values.values[0] if isinstance(values, AxisValues) else values[0] for name, values in axes.items()}
-    if isinstance(axes.get("P"), AxisValues) and axes["P"].times is not None:
+    first = {name: values.first if isinstance(values, AxisValues) else values[0] for name, values in axes.items()}
+    if isinstance(axes.get("P"), AxisValues) and axes["P"].thresholds:
         first["P"] = 1.0
     elif "P" not in {**fields, **first}:
         raise InputError("P", None, "missing: give it here or as an axis")

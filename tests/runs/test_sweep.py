@@ -49,8 +49,19 @@ def read(text, tmp_path, preset=None):
 )
 def test_axes(text, values, times):
     parsed = parse_values("P", text)
-    assert parsed.times == times
-    np.testing.assert_allclose(parsed.values, values, rtol=1e-14)
+    ((found, unit),) = parsed.parts
+    assert unit == times
+    np.testing.assert_allclose(found, values, rtol=1e-14)
+    np.testing.assert_allclose(parsed.resolve({"P1": 10, "P2": 100, "P_star": 1000}.get), found if times is None else
+                               np.multiply(found, {"P1": 10, "P2": 100, "P_star": 1000}[times]))  # fmt: skip
+
+
+def test_an_axis_of_several_ranges():
+    parsed = parse_values("P", ["1, 2 × P1", "1, 2 × P2", "7, 9"])
+    assert parsed.resolve({"P1": 10.0, "P2": 100.0}.get) == [10, 20, 100, 200, 7, 9]
+    assert parsed.thresholds == {"P1", "P2"}
+    with pytest.raises(InputError, match="must not repeat"):
+        parse_values("P", ["1, 2 × P1", "2 × P1"])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +86,7 @@ def test_multiples_are_of_each_models_own_threshold(tmp_path):
 
 def test_a_preset_changes_what_it_names(tmp_path):
     quick = read(GOOD, tmp_path, "quick")
-    assert (quick.seeds, quick.axes["L"].values) == ((4, 7), (24.0,))
+    assert (quick.seeds, quick.axes["L"].first) == ((4, 7), 24.0)
     assert quick.axes["P"] == read(GOOD, tmp_path).axes["P"]
 
 
@@ -111,7 +122,8 @@ def test_scores_and_inputs_may_be_axes(tmp_path):
         ('name = "theory"', 'name = "adam"\nsteps = 0', ["estimator.steps = 0", "greater"]),
         ('name = "theory"', 'name = "adam"\nstep = 3', ["estimator.step = 3", "unknown", "steps"]),
         ('name = "theory"', 'name = "adam"\nstarts = []', ["estimator.starts", "at least one"]),
-        ('along = "L"', "", ["along = None", "belong together"]),
+        ('measure = "P_star"', "", ["along = 'L'", "which is missing"]),
+        ('measure = "P_star"', 'measure = ["P1", "P9"]', ["measure", "P1, P2, P_star"]),
         ('along = "L"', 'along = "V"', ["along = 'V'", "must be an axis"]),
         ('measure = "P_star"', 'measure = "P9"', ["measure = 'P9'"]),
         ("[preset.quick]", "[preset.fast]", ["preset = 'fast'", "quick, full"]),
