@@ -35,7 +35,8 @@ def build_energy(
     device : str
         "auto" takes the GPU where there is one.
     path : "auto", "moments" or "sequences"
-        How the energy is computed from G, factorised or not. For positional inputs: from second moments, by running every sequence, or whichever takes fewer operations.
+        How the energy is computed from G, factorised or not. For positional inputs: from second moments, by running
+        every sequence, or whichever takes fewer operations.
         With token+position inputs every sequence is run; for linear attention "auto" sums over keys first.
 
     Raises
