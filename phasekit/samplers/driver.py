@@ -67,6 +67,7 @@ def sample(
     data_seeds: Sequence[int] = (0,),
     starts: Sequence[str] = ("uniform", "copy"),
     members: int | Sequence[int] = 2,
+    initial: Samples | None = None,
     seed: int = 0,
     attention: bool = False,
     dtype: str = "float64",
@@ -95,6 +96,9 @@ def sample(
     members : int or sequence of int
         How many chains for each start, or their numbers. A chain's random numbers belong to (seed, P, data seed,
         start, number) and the step: sampling numbers 0-3 and 4-7 apart draws the same noise as 0-7 together.
+    initial : Samples, optional
+        Begin each chain where the chain in the same place of these samples ended (another P, say), not at its start,
+        which then is a label only.
     seed : int
     attention : bool
         Whether to average the attention matrix over the draws.
@@ -125,7 +129,7 @@ def sample(
     run = _Run(models, method, thin, warmup, data_seeds, starts, members, seed, attention, dtype, device, path)
     for name, value in (("draws", draws), ("save_every", save_every)):
         _check_count(name, value, 1)
-    run.start()
+    run.start(initial)
     if checkpoint is not None and Path(checkpoint).exists():
         run.resume(Checkpoint.load(checkpoint, run.description))
         if len(run.recorded) > draws:
@@ -204,10 +208,14 @@ class _Run:
             "attention": attention,
         }
 
-    def start(self) -> None:
-        """Put the chains at their starts."""
-        models = [d.model for d in self.datasets]
-        W, G = draw_starts(models, self.labels, self.seed, self.energy.dtype, self.device)
+    def start(self, initial: Samples | None) -> None:
+        """Put the chains at their starts, or where others ended."""
+        if initial is None:
+            models = [d.model for d in self.datasets]
+            W, G = draw_starts(models, self.labels, self.seed, self.energy.dtype, self.device)
+        else:
+            W, G = (torch.from_numpy(part).to(self.device, self.energy.dtype) for part in initial.final())
+            self.description["initial"] = [zlib.crc32(part.cpu().numpy().tobytes()) for part in (W, G)]
         self.state: State = self.kernel.init((W, G))
         self.recorded: list[np.ndarray[Any, np.dtype[np.float64]]] = []
         L = self.model.L
@@ -288,6 +296,7 @@ class _Run:
                 "path": self.energy.path,
                 "phasekit": __version__,
             },
+            final=tuple(part.cpu().numpy() for part in self.state.position),
             attention=(self.attention / len(self.recorded)).cpu().numpy() if self.with_attention else None,
         )
 

@@ -31,6 +31,7 @@ class Samples:
           ``data_seed`` of a data set; variables ``a1, aG`` (``c1, cG`` for linear attention), ``coverage``, ``s``,
           ``s2``, ``g``, ``q``, ``loss``, ``U``: see docs/theory.md, sections 1-3
         * ``sample_stats``: for HMC ``step_size`` and ``acceptance``, dimensions chain and dataset
+        * ``final``: where the chains ended, ``W`` (chain, dataset, in, out) and ``G`` (chain, dataset, query, key)
         * ``attention``, if it was asked for: ``A`` (chain, dataset, query, key), averaged over the draws (and over
           the data with token+position inputs). For linear attention each draw's sign is chosen so that c₁ + c_G ≥ 0
 
@@ -54,6 +55,20 @@ class Samples:
     def method(self) -> Method:
         """The sampler and its settings."""
         return get_method(json.loads(self.tree.attrs["method"]))
+
+    def final(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the chains ended: W and G, shapes (datasets, chains, ...).
+
+        Raises
+        ------
+        InputError
+            If these samples don't say.
+        """
+        if "final" not in self.tree.children:
+            raise InputError("samples", "without a group 'final'", "don't say where their chains ended")
+        group = self.tree["final"]
+        W, G = (group[name].transpose("dataset", "chain", ...).to_numpy() for name in ("W", "G"))
+        return np.ascontiguousarray(W), np.ascontiguousarray(G)
 
     def invariants(self) -> xr.Dataset:
         """Return the draws of what no symmetry of the model changes.
@@ -117,9 +132,10 @@ class Samples:
         dataset: dict[str, np.ndarray],
         statistics: dict[str, np.ndarray],
         attributes: dict[str, str | int | float],
+        final: tuple[np.ndarray, ...] | None = None,
         attention: np.ndarray | None = None,
     ) -> Samples:
-        """Label draws of shape (draws, observables, D, M); statistics and attention have shape (D, M, ...)."""
+        """Label draws of shape (draws, observables, D, M); everything else per chain has shape (D, M, ...)."""
         coordinates = {
             "chain": np.arange(draws.shape[3]),
             **{name: ("chain", values) for name, values in chain.items()},
@@ -133,6 +149,10 @@ class Samples:
         if statistics:
             stats = {name: (("chain", "dataset"), values.T) for name, values in statistics.items()}
             groups["sample_stats"] = xr.Dataset(stats, coordinates)
+        if final is not None:
+            W, G = (part.swapaxes(0, 1) for part in final)
+            parts = {"W": (("chain", "dataset", "in", "out"), W), "G": (("chain", "dataset", "query", "key"), G)}
+            groups["final"] = xr.Dataset(parts, coordinates)
         if attention is not None:
             A = (("chain", "dataset", "query", "key"), attention.swapaxes(0, 1))
             groups["attention"] = xr.Dataset({"A": A}, coordinates)

@@ -14,7 +14,7 @@ from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.networks import build_energy, draw_dataset
 from phasekit.networks.order_parameters import order_parameters
-from phasekit.samplers import HMC, SGLD, ChainDiverged, Decay, Langevin, driver, get_method, sample
+from phasekit.samplers import HMC, SGLD, ChainDiverged, Decay, Langevin, Samples, driver, get_method, sample
 from phasekit.samplers.checkpoint import Checkpoint
 
 METHODS = [
@@ -290,3 +290,19 @@ def test_theory_of_the_posterior(seed):
     assert means.loss.values[0] == pytest.approx(1.315, rel=0.04)
     assert means.cG.values[1] == pytest.approx(0.130, rel=0.04)
     assert means.c1.values[1] == pytest.approx(0.105, abs=0.02)
+
+
+def test_chains_go_on_where_others_ended():
+    model = Model(V=3, L=6, P=40)
+    first = sample(model, SGLD(step=1e-3), draws=3, members=2)
+    W, G = first.final()
+    assert W.shape == (1, 4, 3, 3)
+    assert G.shape == (1, 4, 6, 6)
+    still = SGLD(step=1e-12, temperature=0.0)
+    later = sample(model.at(P=60), still, draws=1, members=2, initial=first)
+    for begun, ended in zip(later.final(), first.final(), strict=True):
+        np.testing.assert_allclose(begun, ended, atol=1e-9)
+    with pytest.raises(InputError, match="shapes"):
+        sample(model, still, draws=1, members=3, initial=first)
+    with pytest.raises(InputError, match="where their chains ended"):
+        sample(model, still, draws=1, initial=Samples(xr.DataTree.from_dict({"posterior": first.posterior})))
