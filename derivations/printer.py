@@ -54,6 +54,8 @@ class Printer:
             return self._product(e)
         if e.is_Pow:
             return self._power(e)
+        if e.func is sp.log and e.args[0].is_Add and 1 in e.args[0].args:
+            return f"np.log1p({self(e.args[0] - 1)})", _ATOM  # exact where the argument is close to 1
         if e.func in FUNCTIONS:
             return f"np.{FUNCTIONS[e.func]}({', '.join(self(argument) for argument in e.args)})", _ATOM
         raise UnreadableCode(f"can't print {e}")
