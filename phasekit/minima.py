@@ -122,7 +122,13 @@ def minima_of(action: Action, p: Parameters) -> tuple[NDArray[np.int64], Point, 
         owner = np.concatenate([owner, stable])
         start = np.concatenate([start, np.full(stable.size, np.nan)])
         z = tuple(np.concatenate([np.where(z[0] < 0, -x, x), np.zeros(stable.size)]) for x in z)
-    return owner, _polish(action, z, p[owner]), start
+    off_path, points, starts = action.further(p)
+    if off_path.size == 0:
+        return owner, _polish(action, z, p[owner]), start
+    owner, start = np.concatenate([owner, off_path]), np.concatenate([start, starts])
+    z = _polish(action, tuple(np.concatenate(pair) for pair in zip(z, points, strict=True)), p[owner])
+    stable = np.flatnonzero(curvatures(action, z, p[owner])[..., 0] > 0)
+    return owner[stable], tuple(x[stable] for x in z), start[stable]
 
 
 def _brackets(action: Action, p: Parameters) -> tuple[NDArray[np.int64], Array, Array]:

@@ -2,6 +2,7 @@
 
 from phasekit.action.base import Action, Averages, Jet, Profile
 from phasekit.action.linear import LinearMap
+from phasekit.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
 from phasekit.action.softmax import SoftmaxMap
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model
@@ -20,6 +21,8 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     InputError
         If there is no theory for this combination.
     """
+    if model.key_dim is not None:
+        return nuclear_action(model, estimator)
     try:
         return _ACTIONS[model.score.name, estimator]
     except KeyError:
@@ -29,4 +32,14 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
         ) from None
 
 
-__all__ = ["Action", "Averages", "Jet", "LinearMap", "Profile", "SoftmaxMap", "action_for"]
+__all__ = [
+    "Action",
+    "Averages",
+    "Jet",
+    "LinearMap",
+    "LinearNuclear",
+    "Profile",
+    "SoftmaxMap",
+    "SoftmaxNuclear",
+    "action_for",
+]

@@ -62,6 +62,8 @@ class Action(ABC):
         Names of the two order parameters: (c1, cG) for linear attention, (a1, aG) for normalised scores.
     symmetric : bool
         Whether S(x) = S(−x), so that the origin is stationary and its other minima come in pairs.
+    pinned : bool
+        Whether the prior grows linearly from the origin of a symmetric action, which is then a minimum next to others.
     cells : int
         Into how many cells the search for minima cuts the path.
     """
@@ -69,6 +71,7 @@ class Action(ABC):
     coordinates: ClassVar[tuple[str, ...]]
     order_parameters: ClassVar[tuple[str, str]]
     symmetric: ClassVar[bool]
+    pinned: ClassVar[bool] = False
     cells: ClassVar[int]
 
     @abstractmethod
@@ -95,13 +98,22 @@ class Action(ABC):
     def path(self, p: Parameters, cells: int) -> Array:
         """Return nodes of the path coordinate, increasing along the last axis, shape (models, cells + 1).
 
-        They cover every local minimum apart from the origin of a symmetric action; all nodes of a model coincide if
-        it has no other minimum. ``p`` must be flat.
+        They cover every local minimum apart from the origin of a symmetric action and what :meth:`further` returns; all
+        nodes of a model coincide if the path has no minimum. ``p`` must be flat.
         """
 
     @abstractmethod
     def profile(self, u: Array, p: Parameters) -> Profile:
         """Return the profile at path coordinates ``u``."""
+
+    def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
+        """Return stationary points off the path: the model each belongs to, whitened coordinates, and start.
+
+        Most actions have none. Where there are some, minima on the path may be unstable in directions off it; minima
+        are then told from saddle points by their curvature. ``p`` must be flat.
+        """
+        nothing = np.empty(0)
+        return np.empty(0, dtype=np.int64), tuple(nothing for _ in self.coordinates), nothing
 
     def order(self, z: Point, p: Parameters) -> tuple[Array, Array]:
         """Return the two order parameters: least-squares weights of 11ᵀ/L and S in A (docs/theory.md, section 3)."""

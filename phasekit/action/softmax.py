@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -44,7 +45,7 @@ class SoftmaxMap(Action):
     def path(self, p: Parameters, cells: int) -> Array:
         # The path coordinate is the gap itself. The data pull towards larger gaps at every Δ (their force is
         # single-signed), so every stationary point lies between 0 and a gap where the prior is sure to win.
-        return _largest_gap(p)[:, None] * np.linspace(0.0, 1.0, cells + 1)
+        return largest_gap(p, lambda gap: (p.L - 1) / p.sigma_g**2 * gap)[:, None] * np.linspace(0.0, 1.0, cells + 1)
 
     def profile(self, u: Array, p: Parameters) -> Profile:
         return Profile((u / _gap_scale(p),), generated.gradient(u, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa))
@@ -55,21 +56,20 @@ def _gap_scale(p: Parameters) -> Array:
     return np.asarray(p.sigma_g / np.sqrt(p.L - 1))
 
 
-def _largest_gap(p: Parameters) -> Array:
-    """Return a gap above every stationary point.
+def largest_gap(p: Parameters, prior_force: Callable[[Array], Array]) -> Array:
+    """Return a gap above every stationary point, given the prior's force at a gap (which must not fall with it).
 
     The data's force is at most ``pull(Δ) = P(V−1)/(κV) · t (1−α) [1 + t(1−α)/(L−1)] / (1+tα²)²``, which falls with Δ,
-    while the prior's rises; where they cross no stationary point lies beyond. The crossing is bracketed by doubling,
+    while the prior's doesn't; where they cross no stationary point lies beyond. The crossing is bracketed by doubling,
     then halved a few times (it only has to be an upper bound, not a tight one).
     """
     t = p.P * p.sigma_w**2 / (p.kappa * p.V)
-    stiffness = (p.L - 1) / p.sigma_g**2
     amplitude = p.P * (p.V - 1) / (p.kappa * p.V) * t
 
     def prior_wins(gap: Array) -> Mask:
         other = 1 / (np.exp(gap) + (p.L - 1))  # the weight of each other key; 1 − α = (L − 1) · other
         alpha = 1 - (p.L - 1) * other
-        resistance = stiffness * gap * (1 + t * alpha**2) ** 2
+        resistance = prior_force(gap) * (1 + t * alpha**2) ** 2
         return np.asarray(resistance > amplitude * (p.L - 1) * other * (1 + t * other))
 
     low, high = np.zeros(p.shape), np.ones(p.shape)

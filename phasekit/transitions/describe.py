@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from phasekit.action import action_for
+import numpy as np
+
+from phasekit.action import Action, action_for
 from phasekit.action.base import Array
 from phasekit.model import Estimator, Model
+from phasekit.transitions.pinned import pinned_jumps
 from phasekit.transitions.table import locate, nan_to_none, parameters_without_P
 
 
@@ -24,7 +27,8 @@ class Transitions:
     values : the thresholds and jumps, ready for JSON
         second order: ``P1`` (onset), ``P2`` (g²/q = 1/2 on the global branch, or None);
         first order: ``P_star``, ``spinodals`` [lower, upper], ``jump`` {order parameter and loss: [low, high]},
-        ``barrier``; crossover: ``P_x``, the steepest point.
+        ``barrier``; crossover: ``P_x``, the steepest point. Factorised heads: every transition is of first order;
+        ``P1`` and ``P2`` or ``P_star``, and ``jumps``, each with what it leads from and to
     evidence : the numbers that decide the order, and a sentence that says how
     """
 
@@ -56,6 +60,8 @@ def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:
         If there is no theory for the score and estimator.
     """
     action = action_for(model, estimator)
+    if action.pinned:
+        return Transitions(model, estimator, "first", *_pinned(action, model))
     located = locate(action, parameters_without_P(model).ravel())
     row = {name: values[0] for name, values in located.items()}
     order, values, evidence = _symmetric(row) if action.symmetric else _folded(row, action.order_parameters)
@@ -83,6 +89,26 @@ def _symmetric(row: dict[str, Array]) -> tuple[str, dict[str, Any], dict[str, An
     else:
         evidence["P2"] = "none found: g^2/q stays below 1/2"
     return "second" if continuous else "first", {"P1": float(row["P1"]), "P2": P2}, evidence
+
+
+def _pinned(action: Action, model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
+    jumps = pinned_jumps(action, parameters_without_P(model).ravel())
+    thresholds: dict[str, float | None] = {"P_star": jumps[-1].P}
+    if not model.score.normalised:
+        thresholds = {"P1": jumps[0].P, "P2": jumps[1].P if len(jumps) > 1 else None}
+    described = [
+        {
+            "P": jump.P,
+            "from": jump.before,
+            "to": jump.after,
+            "spinodals": [end if np.isfinite(end) else None for end in jump.window],
+            "jump": {name: list(pair) for name, pair in jump.order.items()},
+            "action": jump.action,
+        }
+        for jump in jumps
+    ]
+    why = "the prior of a small pattern grows linearly and the data's gain quadratically: both minima exist at a jump"
+    return {**thresholds, "jumps": described}, {"why": why}
 
 
 def _folded(row: dict[str, Array], names: tuple[str, str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
