@@ -95,3 +95,23 @@ class FactorisedGradient:
 def factor_scale(sigma_g: float, key_dim: int) -> float:
     """Return the prior standard deviation of an entry of W_Q and W_K, (σ_g/√d)^½."""
     return float((sigma_g / key_dim**0.5) ** 0.5)
+
+
+def law_correction(G: Tensor, sigma_g: float) -> Tensor:
+    """Return H of the law of factorised logits: Gaussian times 1 + H/(4d) + O(1/d²) (docs/theory.md, section 9).
+
+        H = tr(GGᵀ)²/σ_g⁴ - (4n + 2) ‖G‖²/σ_g² + 2n³ + n²
+
+    Averages over the posterior are then those with Gaussian G, plus the covariance with H there, over 4d.
+
+    Parameters
+    ----------
+    G : Tensor, shape (..., n, n)
+    sigma_g : float
+
+    Returns
+    -------
+    Tensor, shape (...)
+    """
+    n, G = G.shape[-1], G / sigma_g
+    return (G @ G.mT).square().sum((-2, -1)) - (4 * n + 2) * G.square().sum((-2, -1)) + 2 * n**3 + n**2
