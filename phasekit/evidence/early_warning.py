@@ -1,0 +1,97 @@
+"""What somebody watching the fluctuations would have been told before a transition.
+
+Critical slowing down announces a continuous transition: as P grows towards it, the order parameter's variance and its
+autocorrelation grow. Monitors of ecosystems and climate test both for a trend by Kendall's τ (Scheffer et al. 2009,
+Nature 461, 53; Dakos et al. 2012, PLoS ONE 7, e41010). A first-order transition that is nucleated gives no such sign.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+
+from phasekit.errors import InputError
+
+INDICATORS = ("variance", "lag1")
+
+
+@dataclass(frozen=True, eq=False)
+class EarlyWarning:
+    """Indicators against P, and their trends before the event.
+
+    Attributes
+    ----------
+    indicators : DataFrame
+        Columns P, variance, variance_error, lag1, lag1_error, before (whether P is before the event). Mean over
+        chains, and its standard error over chains.
+    tau, p_value : dict of str to float
+        Kendall's τ of each indicator with P before the event, and the probability of one as large without a trend
+        (one-sided).
+    growth : dict of str to float
+        The last value before the event over the first (of lag1: the difference).
+    warned : bool
+        Whether both trends have p < 0.05.
+    """
+
+    indicators: pd.DataFrame
+    tau: dict[str, float]
+    p_value: dict[str, float]
+    growth: dict[str, float]
+    warned: bool
+
+
+def early_warning(series: xr.DataArray, event: float, *, significance: float = 0.05) -> EarlyWarning:
+    """Test variance and lag-1 autocorrelation for growth towards an event.
+
+    Parameters
+    ----------
+    series : DataArray
+        Dimensions ``P``, ``chain``, ``draw``: one recorded quantity while P grows slowly, as from
+        ``loop.data[...].sel(direction="up")`` of :func:`phasekit.evidence.sweep`. Use a sampler with a dynamics (SGLD,
+        Langevin), equally spaced draws, and a signed quantity where there is a sign symmetry.
+    event : float
+        The P of the transition; only smaller ones are used.
+    significance : float
+
+    Raises
+    ------
+    InputError
+        For fewer than five P before the event, or fewer than eight draws.
+    """
+    series = series.transpose("P", "chain", "draw").sortby("P")
+    P = series.P.to_numpy()
+    before = event > P
+    for name, value, least in (("P before the event", before.sum(), 5), ("draws", series.sizes["draw"], 8)):
+        if value < least:
+            raise InputError(name, int(value), f"a trend needs at least {least}")
+    values = dict(zip(INDICATORS, _indicators(series.to_numpy()), strict=True))
+    columns = {"P": P}
+    for name, each in values.items():
+        columns[name] = each.mean(1)
+        columns[f"{name}_error"] = each.std(1, ddof=1) / np.sqrt(each.shape[1]) if each.shape[1] > 1 else np.nan
+    table = pd.DataFrame({**columns, "before": before})
+    tests = {name: kendalltau(P[before], table[name][before], alternative="greater") for name in INDICATORS}
+    first, last = table[before].iloc[0], table[before].iloc[-1]
+    return EarlyWarning(
+        table,
+        tau={name: float(test.statistic) for name, test in tests.items()},
+        p_value={name: float(test.pvalue) for name, test in tests.items()},
+        growth={"variance": float(last.variance / first.variance), "lag1": float(last.lag1 - first.lag1)},
+        warned=all(bool(test.pvalue < significance) for test in tests.values()),
+    )
+
+
+def _indicators(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the variance and the lag-1 autocorrelation of each chain at each P, shapes (P, chains).
+
+    Both about the mean over all chains and draws at that P, which has less noise than each chain's own mean.
+    """
+    deviation = x - x.mean((1, 2), keepdims=True)
+    variance = (deviation**2).mean(-1)
+    covariance = (deviation[..., 1:] * deviation[..., :-1]).mean(-1)
+    return variance, covariance / variance.mean(1, keepdims=True)

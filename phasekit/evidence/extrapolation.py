@@ -1,0 +1,85 @@
+"""Means of a biased sampler at several steps, extrapolated to zero step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phasekit.errors import InputError
+from phasekit.samplers import Samples
+from phasekit.samplers.diagnostics import MIXED, diagnose
+
+
+@dataclass(frozen=True, eq=False)
+class Extrapolation:
+    """A weighted polynomial through means at several steps.
+
+    Attributes
+    ----------
+    value, error : float
+        At zero step.
+    slope : float
+        Of the bias, per unit of step.
+    chi2 : float
+        Sum of squared residuals in standard errors, over ``freedom`` degrees of freedom: much more than 1 each means
+        that the steps are too long for a bias of this order.
+    freedom : int
+    """
+
+    value: float
+    error: float
+    slope: float
+    chi2: float
+    freedom: int
+
+
+def to_zero_step(steps: ArrayLike, means: ArrayLike, errors: ArrayLike, *, order: int = 1) -> Extrapolation:
+    """Fit means = value + slope · step^order + … by weighted least squares.
+
+    Parameters
+    ----------
+    steps, means, errors : arrays of equal length
+        At least two different steps; ``errors`` are standard errors of the means.
+    order : int
+        Order of the sampler's bias in its step: 1 for SGLD, 2 for BAOAB.
+
+    Raises
+    ------
+    InputError
+        For fewer than two steps, or errors that aren't positive and finite.
+    """
+    x, y, sigma = (np.asarray(values, dtype=float) for values in (steps, means, errors))
+    if x.ndim != 1 or x.shape != y.shape or x.shape != sigma.shape or len(set(x.tolist())) < 2:
+        raise InputError("steps", x.tolist(), "must be at least two different ones, with a mean and an error each")
+    if not (np.isfinite(sigma).all() and (sigma > 0).all()):
+        raise InputError("errors", sigma.tolist(), "must be finite numbers above 0")
+    design = np.stack([np.ones_like(x), x**order], axis=1) / sigma[:, None]
+    covariance = np.linalg.inv(design.T @ design)
+    value, slope = covariance @ design.T @ (y / sigma)
+    residual: NDArray[np.float64] = design @ np.array([value, slope]) - y / sigma
+    return Extrapolation(
+        float(value), float(np.sqrt(covariance[0, 0])), float(slope), float(residual @ residual), len(x) - 2
+    )
+
+
+def extrapolate(runs: Sequence[Samples], quantity: str, dataset: int = 0, *, order: int = 1) -> Extrapolation:
+    """Extrapolate one quantity of :meth:`phasekit.samplers.Samples.invariants` from runs at several steps.
+
+    Raises
+    ------
+    InputError
+        If the chains of a run disagree, which would make its mean meaningless.
+    """
+    means, errors = [], []
+    for run in runs:
+        diagnosis = diagnose(run)
+        if diagnosis.verdict(dataset) != MIXED:
+            step = run.method.describe()["step"]
+            raise InputError("chains", diagnosis.verdict(dataset), f"must be mixed at every step, not at {step}")
+        row = diagnosis.table.sel(quantity=quantity).isel(dataset=dataset)
+        means.append(float(row["mean"]))
+        errors.append(float(row.mcse))
+    return to_zero_step([run.method.describe()["step"] for run in runs], means, errors, order=order)

@@ -1,0 +1,223 @@
+"""The free energy of the copy order parameter from umbrella windows, and the barrier between its wells.
+
+Windows are joined by MBAR (Shirts and Chodera 2008), as implemented in pymbar (extra ``evidence``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from phasekit.errors import InputError
+
+# MBAR's equations say that each window's weights add up to 1; this far may their logarithm be from 0.
+_RESIDUAL = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class FreeEnergy:
+    """F(a) = −ln p(a), in units of the temperature, up to a constant; its lowest bin is 0.
+
+    Attributes
+    ----------
+    profile : xarray.Dataset
+        Dimension ``a`` (middles of the bins): ``F`` and ``probability``; NaN / 0 where no draw fell.
+    replicas : array, shape (bootstrap, bins)
+        Probabilities from resampled chains, all windows anew each time: errors of anything that follows from the
+        profile are its scatter over these.
+    rhat : array, shape (windows,)
+        R̂ of the order parameter in every window, over chains from both ends. Where it is well above 1, something
+        else than the order parameter is slow, and the profile there must not be trusted.
+    overlap : float
+        The smallest overlap between neighbouring windows (MBAR's overlap matrix); below about 0.03 they are too
+        far apart.
+    """
+
+    profile: xr.Dataset
+    replicas: NDArray[np.float64]
+    rhat: NDArray[np.float64]
+    overlap: float
+
+    @property
+    def error(self) -> NDArray[np.float64]:
+        """Standard error of F in each bin; NaN where a replica has no draw."""
+        with np.errstate(divide="ignore"):
+            F = -np.log(self.replicas)
+        lowest = np.nanargmin(self.profile.F.to_numpy())
+        with np.errstate(invalid="ignore"):
+            return np.asarray((F - F[:, [lowest]]).std(axis=0, ddof=1))
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Two wells and the barrier between them, each number with its standard error.
+
+    Attributes
+    ----------
+    low, top, high : float
+        Where the wells' bottoms and the barrier are.
+    from_low, from_high : (value, error)
+        Height of the barrier above either bottom, in units of the temperature.
+    difference : (value, error)
+        F of the high well minus F of the low one, each integrated up to the barrier: 0 at coexistence.
+    """
+
+    low: float
+    top: float
+    high: float
+    from_low: tuple[float, float]
+    from_high: tuple[float, float]
+    difference: tuple[float, float]
+
+
+def free_energy(windows: xr.Dataset, bins: int = 40, *, bootstrap: int = 100, seed: int = 0) -> FreeEnergy:
+    """Join the windows of :func:`phasekit.evidence.umbrella`.
+
+    Parameters
+    ----------
+    windows : xarray.Dataset
+    bins : int
+        Over the range of all draws.
+    bootstrap : int
+        Replicas for the errors. Blocks of draws one autocorrelation time long are resampled within each chain.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        For fewer than 8 draws, 2 bins or 2 replicas, or without pymbar.
+    ArithmeticError
+        If MBAR's equations were not solved.
+    """
+    for name, value, least in (("bins", bins, 2), ("bootstrap", bootstrap, 2)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InputError(name, value, f"must be a whole number of at least {least}")
+    a = windows[windows.attrs["order"]].transpose("window", "chain", "draw").to_numpy()
+    if a.shape[-1] < 8:
+        raise InputError("draws", a.shape[-1], "a free energy needs at least 8 in every chain")
+    rhats, taus = _convergence(a)
+    edges = np.linspace(a.min(), np.nextafter(a.max(), np.inf), bins + 1)
+    centres, stiffness = windows.centre.to_numpy(), float(windows.attrs["stiffness"])
+    probability, offsets, overlap = _probabilities(a, centres, stiffness, edges, None)
+    random = np.random.default_rng(seed)
+    replicas = np.array(
+        [_probabilities(_resampled(a, taus, random), centres, stiffness, edges, offsets)[0] for _ in range(bootstrap)]
+    )
+    with np.errstate(divide="ignore"):
+        F = np.where(probability > 0, -np.log(probability), np.nan)
+    profile = xr.Dataset(
+        {"F": ("a", F - np.nanmin(F)), "probability": ("a", probability)},
+        {"a": (edges[1:] + edges[:-1]) / 2},
+        {"bin": edges[1] - edges[0], **windows.attrs},
+    )
+    return FreeEnergy(profile, replicas, rhats, overlap)
+
+
+def barrier(found: FreeEnergy) -> Barrier | None:
+    """Return the two wells and the barrier between them; None if there is one well only.
+
+    A well counts if both barriers around it are at least three standard errors and half the temperature high.
+    """
+    a, F = found.profile.a.to_numpy(), found.profile.F.to_numpy()
+    known = np.isfinite(F)
+    a, F, p = a[known], F[known], found.replicas[:, known]
+    split = _split(F)
+    if split is None:
+        return None
+    low, top, high = split
+    with np.errstate(divide="ignore"):
+        replicas = -np.log(p)
+
+    def with_error(value: float, values: NDArray[np.float64]) -> tuple[float, float]:
+        return float(value), float(values.std(ddof=1))
+
+    from_low = with_error(F[top] - F[low], replicas[:, top] - replicas[:, low])
+    from_high = with_error(F[top] - F[high], replicas[:, top] - replicas[:, high])
+    weights = np.exp(-F)
+    difference = np.log(weights[:top].sum() / weights[top:].sum())
+    differences = np.log(p[:, :top].sum(1) / p[:, top:].sum(1))
+    if any(not height > max(0.5, 3 * error) for height, error in (from_low, from_high)):
+        return None
+    return Barrier(
+        float(a[low]), float(a[top]), float(a[high]), from_low, from_high, with_error(difference, differences)
+    )
+
+
+def _split(F: NDArray[np.float64]) -> tuple[int, int, int] | None:
+    """Return low well, top and high well: the interior bin whose lower barrier is highest."""
+    left, right = np.minimum.accumulate(F), np.minimum.accumulate(F[::-1])[::-1]
+    height = F - np.maximum(left, right)
+    top = int(np.argmax(height))
+    if not height[top] > 0:
+        return None
+    return int(np.argmin(F[:top])), top, top + 1 + int(np.argmin(F[top + 1 :]))
+
+
+def _probabilities(
+    a: NDArray[np.float64],
+    centres: NDArray[np.float64],
+    stiffness: float,
+    edges: NDArray[np.float64],
+    initial: NDArray[np.float64] | None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return each bin's probability without the springs, the windows' free energies, and their smallest overlap."""
+    flat = a.reshape(len(a), -1)
+    springs = 0.5 * stiffness * (flat.ravel() - centres[:, None]) ** 2
+    counts = np.full(len(a), flat.shape[1])
+    with _quiet_mbar() as MBAR:
+        solved = MBAR(springs, counts, solver_protocol="robust", initial_f_k=initial, relative_tolerance=1e-8)
+        overlap = np.asarray(solved.compute_overlap()["matrix"]) if initial is None else np.eye(len(a))
+    offsets = np.asarray(solved.f_k)
+    # p_n ∝ 1/Σ_k N_k exp(f_k − spring_k): the unbiased weight of every draw
+    log_weight = -np.logaddexp.reduce(offsets[:, None] + np.log(counts)[:, None] - springs, axis=0)
+    norms = np.logaddexp.reduce(offsets[:, None] - springs + log_weight, axis=1)
+    if not np.abs(norms).max() < _RESIDUAL:
+        raise ArithmeticError(f"MBAR's equations were not solved (residual {np.abs(norms).max():.2g})")
+    weight = np.exp(log_weight - log_weight.max())
+    sums, _ = np.histogram(flat.ravel(), edges, weights=weight)
+    return sums / sums.sum(), offsets, float(np.diagonal(overlap, 1).min())
+
+
+def _convergence(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return R̂ and the autocorrelation time (at least 1 draw) of each window."""
+    from arviz_stats import sampling_diagnostics  # here, because it takes a second
+
+    statistics: Any = sampling_diagnostics
+    sizes = np.array([statistics.ess(each, method="mean") for each in a])
+    return np.array([statistics.rhat(each) for each in a]), np.maximum(1.0, a[0].size / sizes)
+
+
+def _resampled(a: NDArray[np.float64], taus: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.float64]:
+    """Return draws with every chain's blocks of one autocorrelation time drawn anew, with replacement."""
+    result = np.empty_like(a)
+    draws = a.shape[-1]
+    for window, tau in enumerate(taus):
+        length = min(draws, int(np.ceil(2 * tau)))
+        for chain in range(a.shape[1]):
+            begins = random.integers(0, draws, size=-(-draws // length))
+            index = (begins[:, None] + np.arange(length)).ravel()[:draws] % draws  # blocks wrap around
+            result[window, chain] = a[window, chain, index]
+    return result
+
+
+@contextmanager
+def _quiet_mbar() -> Iterator[Any]:
+    """Import pymbar's MBAR; pymbar announces on its log that it computes with JAX if there is JAX."""
+    log = logging.getLogger("pymbar")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        from pymbar import MBAR
+
+        yield MBAR
+    except ImportError:
+        raise InputError("pymbar", None, "isn't installed: pip install 'phasekit[evidence]'") from None
+    finally:
+        log.setLevel(level)
