@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from phasekit import __version__
-from phasekit.cli import diagram, figures, minima, saturation, scaling, store, sweep, transitions
+from phasekit.cli import diagram, figures, measure, minima, saturation, scaling, store, sweep, transitions
 from phasekit.cli.output import write
 
 app = typer.Typer(
@@ -39,6 +39,7 @@ app.command()(sweep.run)
 app.command()(store.status)
 app.command()(store.collect)
 app.command()(store.repair)
+app.command()(measure.measure)
 app.command()(figures.figures)
 
 

@@ -83,7 +83,7 @@ def collect(store: Store, tasks: Sequence[str] | None = None, *, theory: bool = 
         fixed = {**_model_columns(model), "data_seed": task.parameters["data_seed"]}
         fixed["estimator"] = task.parameters["estimator"]["name"]
         rows = {name: [value] * members for name, value in fixed.items()}
-        values = {**rows, **task.values, **_fates(task.values)}
+        values = {**rows, **task.values, **fates(task.values)}
         parts.append(pd.DataFrame({**values, **{name: [value] * members for name, value in beside.items()}}))
         parts[-1].insert(0, "task", name)
     table = pd.concat(parts, ignore_index=True)
@@ -122,7 +122,7 @@ def _theory(models: Sequence[Model], tasks: Sequence[Finished]) -> list[dict[str
     return rows
 
 
-def _fates(values: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+def fates(values: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
     """Sort networks into those at the lowest minimum and the others, as `networks.select_lowest` does."""
     if not {"U", "converged", "failed"} <= values.keys():
         return {}
