@@ -132,7 +132,7 @@ def _end(action: Action, p: Parameters, P: float, kind: int, direction: int) -> 
     def exists(P: float) -> bool:
         return bool(np.isfinite(_lowest(action, p, np.array([P]))[0, kind]))
 
-    inside, factor = P, 1.1**direction
+    inside, factor = P, 1.5**direction
     while exists(inside * factor):
         inside *= factor
         if inside > 1e4 * P:

@@ -1,0 +1,184 @@
+"""What factorised heads are compared with theory by: where network energies cross, free minimisation, and HMC."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from phasekit.model import Model
+from phasekit.networks import Adam, Ensemble, build_energy, draw_dataset, draw_starts, train
+from phasekit.networks.factorised import law_correction
+from phasekit.samplers import HeadsTarget, hmc
+from phasekit.samplers.observables import observable_names, observe
+
+#: Relative distances from the expected jump at which networks are trained to find it.
+_AROUND = (0.96, 1.0, 1.04)
+#: A singular value of G counts from this share of the largest one on; G itself from this size on.
+_SHARE, _NOTHING = 1e-2, 1e-6
+_STEPS = 1500
+
+
+class Measured(NamedTuple):
+    """A value and its standard error."""
+
+    value: float
+    error: float
+
+
+def trained(model: Model, P: Iterable[float], draws: int, members: int, starts: tuple[str, ...]) -> Ensemble:
+    """Return factorised heads trained on ``draws`` data sets for each P."""
+    models = [model.at(P=float(round(x))) for x in P]
+    return train(models, data_seeds=range(draws), starts=starts, members=members, settings=Adam(steps=_STEPS))
+
+
+def pattern_of(G: NDArray[np.float64]) -> NDArray[np.str_]:
+    """Name the pattern of logits G (..., n, n) by their rank: "nothing", "pooling" (one) or "copying" (more)."""
+    singular = np.linalg.svd(G, compute_uv=False)
+    several = singular[..., 1] > _SHARE * singular[..., 0]
+    return np.where(singular[..., 0] < _NOTHING, "nothing", np.where(several, "copying", "pooling"))
+
+
+def measured_jump(model: Model, expected: float, before: str, after: str, draws: int, members: int) -> Measured:
+    """Return the P at which networks with two patterns have the same energy, and its standard error over data sets.
+
+    Near the jump the difference of their lowest energies is close to linear in ln P: one line is fitted for each data
+    seed. Softmax heads never have rank-one logits, so their "nothing" is uniform attention.
+
+    Raises
+    ------
+    ArithmeticError
+        If one of the patterns was not found at some P for any seed.
+    """
+    data = trained(model, [expected * x for x in _AROUND], draws, members, ("uniform", "copy")).data
+    kinds = pattern_of(data["G"].values)
+    U = np.where(data["converged"].values, data["U"].values, np.inf)
+    lowest = {kind: np.where(kinds == kind, U, np.inf).min(1) for kind in (before, after)}
+    if before == "nothing" and not model.score.normalised:
+        lowest[before] = data["P"].values / (2 * model.kappa)  # W = G = 0, a minimum whatever the data
+    advantage = lowest[before] - lowest[after]
+    seeds, log_P = data["data_seed"].values, np.log(data["P"].values)
+    found = []
+    for seed in np.unique(seeds):
+        here = (seeds == seed) & np.isfinite(advantage)
+        if here.sum() >= 2:
+            slope, offset = np.polyfit(log_P[here], advantage[here], 1)
+            found.append(np.exp(-offset / slope))
+    if len(found) < 2:
+        raise ArithmeticError(f"networks of {model!r} show {before} and {after} side by side in {len(found)} data sets")
+    return Measured(float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(len(found))))
+
+
+def free_minimum(model: Model, starts: int, seed: int = 0) -> float:
+    """Return the lowest energy over all factors on infinite data, W eliminated, by L-BFGS from several starts.
+
+    It assumes no pattern: A is whatever the factors make of it. Starts are the copying and the pooling pattern, copying
+    in half of the rows, a smooth band (rank 2), and ``starts`` draws of different size.
+    """
+    L, V, P, d = model.L, model.V, float(model.P or 0), int(model.key_dim or 0)
+    r, shift = min(d, L), torch.roll(torch.eye(L, dtype=torch.float64), 1, dims=1).T
+    t, half = P * model.sigma_w**2 / (model.kappa * V), P / (2 * model.kappa * V)
+
+    def action(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        factors = torch.from_numpy(x).requires_grad_()
+        queries, keys = factors.view(2, r, L)
+        A = model.score.rows(queries.T @ keys)
+        sums = A.sum(1)
+        s, s2, g, q = sums.mean(), sums.square().mean(), (A * shift).sum() / L, A.square().sum() / L
+        data = half * (1 - t * s**2 / (1 + t * s2)) + half * (V - 1) * (1 - t * g**2 / (1 + t * q))
+        value = data + factors.square().sum() * d**0.5 / (2 * model.sigma_g)
+        value.backward()
+        return value.item(), factors.grad.numpy()
+
+    random, S = np.random.default_rng(seed), shift.numpy()
+    angles = 2 * np.pi * (np.arange(L)[:, None] - 1 - np.arange(L)) / L
+    patterns = [4 * (S - 1 / L), 4 * S, np.full((L, L), 4.0), 3 * np.cos(angles)]
+    patterns.append(np.where(np.arange(L)[:, None] < L // 2, patterns[0], 0))
+    patterns += [size * random.standard_normal((L, L)) for size in np.geomspace(0.1, 3, starts)]
+    lowest = np.inf
+    for pattern in patterns:
+        u, x, v = np.linalg.svd(pattern + 0.05 * random.standard_normal((L, L)))
+        start = np.stack([np.sqrt(x[:r, None]) * u.T[:r], np.sqrt(x[:r, None]) * v[:r]])
+        options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-14, "gtol": 1e-8}
+        lowest = min(lowest, minimize(action, start.ravel(), jac=True, method="L-BFGS-B", options=options).fun)
+    return float(lowest)
+
+
+class Draws(NamedTuple):
+    """Observables over HMC draws: each of shape (draws, chains), "H" among them (see ``law_correction``)."""
+
+    observables: dict[str, NDArray[np.float64]]
+    acceptance: float
+
+    def mean(self, name: str) -> Measured:
+        """Return mean and standard error, taken from the scatter between chains."""
+        return _over_chains(self.observables[name].mean(0))
+
+    def slope(self, name: str) -> Measured:
+        """Return the predicted d⟨O⟩/d(1/d) at d = ∞: the covariance with H, over 4."""
+        H, x = self.observables["H"], self.observables[name]
+        return _over_chains(((H - H.mean()) * (x - x.mean())).mean(0) / 4)
+
+    def disagreement(self, name: str) -> float:
+        """Return by how many standard errors chains from the two ends differ."""
+        low, high = (_over_chains(part) for part in np.split(self.observables[name].mean(0), 2))
+        return abs(low.value - high.value) / float(np.hypot(low.error, high.error))
+
+
+def posterior(model: Model, chains: int, warmup: int, draws: int, thin: int = 2, leaps: int = 8) -> Draws:
+    """Sample a posterior by HMC, half of the chains from uniform attention and half from copying; one data set."""
+    energy = build_energy([draw_dataset(model, 0)], dtype="float64")
+    starts = [(start, number) for start in ("uniform", "copy") for number in range(chains // 2)]
+    keys = [(0, zlib.crc32(start.encode()), number, model.key_dim or 0) for start, number in starts]
+    kernel = hmc.build(HeadsTarget(energy, len(starts)), keys, step=0.1, leaps=leaps, adapt=warmup)
+    state = kernel.init(draw_starts([model], starts, 0, energy.dtype, energy.device))
+    rows: list[Any] = []
+    for n in range(1, warmup + draws * thin + 1):
+        state = kernel.update(state, inplace=True)
+        if n > warmup and (n - warmup) % thin == 0:
+            H = law_correction(energy.logit_matrix(state.position[1]), model.sigma_g)
+            rows.append(torch.cat([observe(energy, *state.position)[:, 0], H]).cpu().numpy())
+    names = (*observable_names(model.score), "H")
+    values = np.stack(rows)
+    observables = {name: values[:, k] for k, name in enumerate(names)}
+    if "cG" in observables:  # the sign of (c1, cG) is a symmetry
+        observables["cG^2"] = observables["cG"] ** 2
+    return Draws(observables, float((state.accepted / state.tried).mean()))
+
+
+def rate(table: pd.DataFrame) -> dict[str, float]:
+    """Fit O(d) = O(∞) + a/d + b/d² to rows d (inf: Gaussian G), mean, error; and |O(d) − O(∞)| ∝ d^(−ν).
+
+    Returns
+    -------
+    ``a``, ``a_error``, ``chi2`` with ``dof`` = rows − 3; ``nu``, ``nu_error`` between the two smallest d of the rows
+    """
+    x = 1 / table["d"].to_numpy()
+    design = np.column_stack([np.ones_like(x), x, x**2]) / table["error"].to_numpy()[:, None]
+    target = table["mean"].to_numpy() / table["error"].to_numpy()
+    covariance = np.linalg.inv(design.T @ design)
+    fit = covariance @ design.T @ target
+    limit = table[np.isinf(table["d"])].iloc[0]
+    near, far = (table[table["d"] == d].iloc[0] for d in np.sort(table["d"])[:2])
+    gaps = [abs(row["mean"] - limit["mean"]) for row in (near, far)]
+    # The limit's error enters both gaps with the same sign.
+    parts = [near["error"] / gaps[0], far["error"] / gaps[1], limit["error"] * (1 / gaps[0] - 1 / gaps[1])]
+    span = np.log(far["d"] / near["d"])
+    return {
+        "a": float(fit[1]),
+        "a_error": float(np.sqrt(covariance[1, 1])),
+        "chi2": float(((design @ fit - target) ** 2).sum()),
+        "dof": len(table) - 3,
+        "nu": float(np.log(gaps[0] / gaps[1]) / span),
+        "nu_error": float(np.linalg.norm(parts) / span),
+    }
+
+
+def _over_chains(values: NDArray[np.float64]) -> Measured:
+    return Measured(float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)))
