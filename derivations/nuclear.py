@@ -6,10 +6,10 @@ from functools import cache
 
 import sympy as sp
 
-from derivations import evidence, linear, prior, softmax
+from derivations import evidence, prior, softmax
 from derivations.proof import require_equal
 from derivations.steps import Derivation, Step
-from derivations.symbols import LATEX, D, L, P, T, V, cG, gap, kappa, lam, named, s, sigma_g, sigma_w, t
+from derivations.symbols import LATEX, D, L, P, T, V, c1, cG, gap, kappa, lam, named, s, sigma_g, sigma_w, t
 
 #: Key dimension; standard deviation of an entry of W_Q and W_K; a singular value of G, and the norms that share it.
 d, tau, x = sp.symbols("d tau x", positive=True)
@@ -56,7 +56,7 @@ def linear_cost() -> sp.Expr:
     their sum instead of the root of their squares: √(L − 1) times more in units of its own norm.
     """
     found = sp.sqrt(d) / sigma_g * (sp.sqrt(lam) * sp.Abs(s) + L * (L - 1) * sp.Abs(cG))
-    frobenius = prior.pattern_cost().subs(linear.c1, s - cG)
+    frobenius = prior.pattern_cost().subs(c1, s - cG)
     for length in (3, 4):
         shift = _shift(length)
         pattern = (s - cG) * sp.ones(length) / length + cG * shift

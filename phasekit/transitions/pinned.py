@@ -21,7 +21,8 @@ from phasekit.model import Parameters
 NOTHING, POOLING, COPYING = "nothing", "pooling", "copying"
 _CLASSES = (NOTHING, POOLING, COPYING)
 _SCAN = 400  # values of P at which the minima are compared
-_RANGE = 1e3  # the search goes from where the data can't pay to this multiple of it, and on until a head copies
+_RANGE = 1e3  # they span this factor; the search goes on with the next span until a head copies
+_LARGEST = 1e20
 
 
 class Jump(NamedTuple):
@@ -52,15 +53,18 @@ def pinned_jumps(action: Action, p: Parameters) -> list[Jump]:
     ArithmeticError
         If the head doesn't come to copy within the range that is searched.
     """
-    smallest = float((p.kappa * p.V / p.sigma_w**2)[0]) * 1e-2
-    while True:
-        P = np.geomspace(smallest, smallest * _RANGE, _SCAN)
+    first = float((p.kappa * p.V / p.sigma_w**2)[0]) * 1e-2
+    while _lowest(action, p, np.array([first])).argmin() != 0:
+        first /= _RANGE
+    jumps: list[Jump] = []
+    while first < _LARGEST:
+        P = np.geomspace(first, first * _RANGE, _SCAN)
         values = _lowest(action, p, P)
-        if np.argmin(values[-1]) == 2 and np.argmin(values[0]) == 0:
-            return [_jump(action, p, P, values, int(k)) for k in np.flatnonzero(np.diff(values.argmin(1)))]
-        if smallest > 1e18:
-            raise ArithmeticError("no jump to copying was found")
-        smallest *= 10.0
+        jumps += [_jump(action, p, P, values, int(k)) for k in np.flatnonzero(np.diff(values.argmin(1)))]
+        if values[-1].argmin() == 2:
+            return jumps
+        first = float(P[-1])
+    raise ArithmeticError("no jump to copying was found")
 
 
 def pinned_transitions(action: Action, p: Parameters) -> dict[str, Array]:
