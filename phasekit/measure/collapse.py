@@ -9,6 +9,7 @@ scaling exceed them.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -146,8 +147,9 @@ def collapse(
     a_interval, b_interval = np.percentile(drawn, [2.5, 97.5], axis=0).T
     other = None
     if reference is not None:
-        (other_a, other_b), other_S = search.everywhere([reference[k][usable[k]] for k in kept])
-        other = (other_a, other_b, other_S)
+        with contextlib.suppress(InputError):  # curves of other networks needn't overlap where these do
+            (other_a, other_b), other_S = search.everywhere([reference[k][usable[k]] for k in kept])
+            other = (other_a, other_b, other_S)
     return Collapse(a, b, float(a_error), float(b_error), _pair(a_interval), _pair(b_interval), S, other)
 
 
@@ -172,7 +174,7 @@ class _Search:
         heights = _SPREAD if self.fixed_b is None else (0.0,)
         found = [self.near(y, (self.guess + da, (self.fixed_b or 0.0) + db)) for da, db in product(_SPREAD, heights)]
         exponents, S = min(found, key=lambda one: one[1])
-        if S >= _FAR:
+        if S > 0.99 * _FAR:
             raise InputError("collapse", self.guess, "the curves don't overlap, whatever the exponents near this guess")
         return exponents, S
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 class Locate(Protocol):
@@ -91,25 +92,38 @@ def crossing(P: Array, y: Array, check: bool = False) -> float:
     places = np.unique(np.nonzero(used)[1])
     degree = max(1, min(3, places.size - 2) - check)
     at = np.broadcast_to(x, y.shape)[used]
-    roots = np.polynomial.polynomial.polyroots(np.polynomial.polynomial.polyfit(at, y[used], degree))
-    real = roots.real[np.abs(roots.imag) < 1e-9]
+    curve = np.polynomial.Polynomial(np.polynomial.polynomial.polyfit(at, y[used], degree))
+    real = _real_roots(curve)
     inside = real[(real >= x[places[0]] - reach) & (real <= x[places[-1]] + reach)]
     if inside.size == 0:
         raise NotLocated("no crossing between the values of P, nor close to them")
     return float(np.exp(centre + inside[np.abs(inside).argmin()]))
 
 
-def growing(P: Array, y: Array, threshold: float) -> NDArray[np.bool_]:
+def _real_roots(curve: np.polynomial.Polynomial) -> Array:
+    """Return real roots. Eigenvalues alone are inexact where the highest coefficient is next to nothing."""
+    roots = curve.roots()
+    real = np.asarray(roots.real[np.abs(roots.imag) < 1e-9 * (1 + np.abs(roots))], dtype=float)
+    slope = curve.deriv()
+    for _ in range(3):  # Newton's
+        steepness = slope(real)
+        real = real - np.where(steepness != 0, curve(real) / np.where(steepness != 0, steepness, 1.0), 0.0)
+    return real
+
+
+def growing(P: Array, y: Array, threshold: float) -> Mask:
     """Return which values of P lie just above an onset: those with a mean y from 0.02 up, before it exceeds 0.6."""
     means = _means(y)
     too_far = np.flatnonzero(means > CEILING)
-    last = too_far[0] if too_far.size else P.size
-    return np.asarray((means > FLOOR) & (np.arange(P.size) < last) & (threshold < P), dtype=np.bool_)
+    last = int(too_far[0]) if too_far.size else P.size
+    growth: Mask = means > FLOOR
+    growth[last:] = False
+    return growth & np.greater(P, threshold)
 
 
-def around(P: Array, y: Array, threshold: float) -> NDArray[np.bool_]:
+def around(P: Array, y: Array, threshold: float) -> Mask:
     """Return which values of P lie within a factor of 1.2 of a crossing."""
-    return np.abs(np.log(P / threshold)) <= np.log(WINDOW)
+    return np.less_equal(np.abs(np.log(P / threshold)), np.log(WINDOW))
 
 
 def _means(y: Array) -> Array:
