@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.networks import build_energy, draw_dataset, draw_starts
-from phasekit.samplers import HeadsTarget, hmc, langevin, sgld
+from phasekit.samplers import HMC, SGLD, HeadsTarget, hmc, langevin, sample, sgld
 from tests.samplers import checks
 
 CPU = torch.device("cpu")
@@ -28,6 +29,9 @@ def importance_sampling(dataset, draws, seed):
     V, L, P = model.V, model.L, len(dataset.tokens)
     W = model.sigma_w * random.standard_normal((draws, V, V))
     G = model.sigma_g * random.standard_normal((draws, L, L))
+    if model.key_dim is not None:
+        factors = (model.sigma_g / model.key_dim**0.5) ** 0.5 * random.standard_normal((2, draws, L, model.key_dim))
+        G = factors[0] @ factors[1].transpose(0, 2, 1)
     A = np.exp(G) / np.exp(G).sum(2, keepdims=True) if model.score.name == "softmax" else G / L
     loss = np.zeros(draws)
     for sequence in dataset.tokens:
@@ -42,9 +46,9 @@ def importance_sampling(dataset, draws, seed):
     return mean, np.sqrt(((values - mean[:, None]) ** 2) @ weights**2), 1 / (weights**2).sum()
 
 
-@pytest.mark.parametrize("score", ["softmax", "linear"])
-def test_hmc_against_importance_sampling(score, seed):
-    model = Model(V=2, L=3, P=6, score=score, sigma_w=0.8, sigma_g=1.3, kappa=0.7)
+@pytest.mark.parametrize(("score", "key_dim"), [("softmax", None), ("linear", None), ("softmax", 1), ("linear", 2)])
+def test_hmc_against_importance_sampling(score, key_dim, seed):
+    model = Model(V=2, L=3, P=6, score=score, sigma_w=0.8, sigma_g=1.3, kappa=0.7, key_dim=key_dim)
     dataset = draw_dataset(model, 0)
     expected, error, effective = importance_sampling(dataset, 20_000, seed)
     assert effective > 1500
@@ -121,3 +125,13 @@ def test_float32_follows_float64():
         assert state.position[0].dtype == getattr(torch, dtype)
         ends.append(state.position[1].double())
     torch.testing.assert_close(*ends, rtol=1e-4, atol=1e-5)
+
+
+def test_factorised_heads_are_sampled_and_refuse_minibatches():
+    model = Model(V=3, L=4, P=20, key_dim=2)
+    found = sample(model, HMC(step=0.2, leaps=3), draws=4, warmup=4, attention=True)
+    assert found.model.key_dim == 2
+    assert np.isfinite(found.posterior.aG).all()
+    np.testing.assert_allclose(found.tree["attention"]["A"].sum("key"), 1)
+    with pytest.raises(InputError, match="minibatches are for heads with key_dim None only"):
+        sample(model, SGLD(step=1e-3, batch=4), draws=1)
