@@ -1,7 +1,7 @@
 """Samplers of exp(-U/T) for ensembles of heads, and what tells whether to trust them."""
 
 from phasekit.samplers.diagnostics import Diagnosis, diagnose
-from phasekit.samplers.driver import ChainDiverged, sample
+from phasekit.samplers.driver import ChainDiverged, sample, sample_on
 from phasekit.samplers.heads import HeadsTarget
 from phasekit.samplers.methods import HMC, SGLD, Langevin, Method, get_method
 from phasekit.samplers.minibatch import MinibatchTarget
@@ -26,4 +26,5 @@ __all__ = [
     "diagnose",
     "get_method",
     "sample",
+    "sample_on",
 ]

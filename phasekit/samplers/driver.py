@@ -22,7 +22,7 @@ from phasekit.networks.device import describe_device, resolve_device, resolve_dt
 from phasekit.networks.energy import Energy, common_model
 from phasekit.networks.order_parameters import has_sign_symmetry
 from phasekit.networks.starts import STARTS, draw_starts
-from phasekit.networks.task import draw_dataset
+from phasekit.networks.task import Dataset, draw_dataset
 from phasekit.samplers.checkpoint import Checkpoint
 from phasekit.samplers.heads import HeadsTarget
 from phasekit.samplers.hmc import HMCState
@@ -33,6 +33,7 @@ from phasekit.samplers.samples import Samples
 from phasekit.samplers.target import State, Target
 
 Progress = Callable[[int, int], None]
+Pause = Callable[[Callable[[], None]], None]
 
 # Updates between two looks at whether all chains are finite, while nothing is recorded.
 _LOOK_EVERY = 100
@@ -126,7 +127,67 @@ def sample(
     ChainDiverged
         When a chain isn't finite any more; it names the chain and the draw, and carries the draws before.
     """
-    run = _Run(models, method, thin, warmup, data_seeds, starts, members, seed, attention, dtype, device, path)
+    models = [models] if isinstance(models, Model) else list(models)
+    _check_list("data_seeds", data_seeds)
+    common_model(models)
+    return sample_on(
+        [draw_dataset(m, data_seed) for m, data_seed in product(models, data_seeds)],
+        method,
+        draws=draws,
+        thin=thin,
+        warmup=warmup,
+        starts=starts,
+        members=members,
+        seed=seed,
+        attention=attention,
+        dtype=dtype,
+        device=device,
+        path=path,
+        checkpoint=checkpoint,
+        save_every=save_every,
+        progress=progress,
+        initial=initial,
+    )
+
+
+def sample_on(
+    datasets: Sequence[Dataset],
+    method: Method,
+    *,
+    draws: int,
+    thin: int = 1,
+    warmup: int = 0,
+    starts: Sequence[str] = ("uniform", "copy"),
+    members: int | Sequence[int] = 2,
+    seed: int = 0,
+    attention: bool = False,
+    dtype: str = "float64",
+    device: str = "auto",
+    path: EnergyPath = "auto",
+    checkpoint: str | Path | None = None,
+    save_every: int = 1000,
+    progress: Progress | None = None,
+    initial: Samples | None = None,
+    pause: Pause | None = None,
+) -> Samples:
+    """Sample as :func:`sample` does, on data sets that were drawn already.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        Their models may differ in P only.
+    pause : callable, optional
+        Called every 100 updates with a function that saves the checkpoint: to save by the clock, or to stop by raising.
+    method, draws, thin, warmup, starts, members, seed, attention, dtype, device, path, checkpoint, save_every, \
+    progress, initial
+        As for :func:`sample`.
+
+    Raises
+    ------
+    InputError, ChainDiverged
+        As :func:`sample` does.
+    """
+    run = _Run(datasets, method, thin, warmup, starts, members, seed, attention, dtype, device, path)
     for name, value in (("draws", draws), ("save_every", save_every)):
         _check_count(name, value, 1)
     run.start(initial)
@@ -144,6 +205,8 @@ def sample(
             saved = step
         if progress is not None and (step == last or step % _LOOK_EVERY == 0):
             progress(step, last)
+        if pause is not None and step < last and step % _LOOK_EVERY == 0:
+            pause(lambda: None if checkpoint is None else run.checkpoint().save(checkpoint))
     return run.samples()
 
 
@@ -152,11 +215,10 @@ class _Run:
 
     def __init__(
         self,
-        models: Model | Sequence[Model],
+        datasets: Sequence[Dataset],
         method: Method,
         thin: int,
         warmup: int,
-        data_seeds: Sequence[int],
         starts: Sequence[str],
         members: int | Sequence[int],
         seed: int,
@@ -165,13 +227,9 @@ class _Run:
         device: str,
         path: EnergyPath,
     ) -> None:
-        models = [models] if isinstance(models, Model) else list(models)
         numbers = list(range(members)) if isinstance(members, int) else [int(number) for number in members]
-        for name, values in (("data_seeds", data_seeds), ("starts", starts), ("members", numbers)):
-            if len(values) == 0 or isinstance(values, str):
-                raise InputError(name, values, "must be a list with at least one entry")
-            if len(set(values)) != len(values):
-                raise InputError(name, values, "must not repeat an entry")
+        _check_list("starts", starts)
+        _check_list("members", numbers)
         for start in starts:
             if start not in STARTS:
                 raise InputError("start", start, f"must be one of {', '.join(STARTS)}")
@@ -179,11 +237,12 @@ class _Run:
             raise InputError("method", method, "must be SGLD(...), Langevin(...) or HMC(...)")
         _check_count("thin", thin, 1)
         _check_count("warmup", warmup, 0)
-        self.model, self.method, self.thin, self.warmup = common_model(models), method, thin, warmup
+        self.model, self.method = common_model([d.model for d in datasets]), method
+        self.thin, self.warmup = thin, warmup
         self.seed, self.with_attention, self.dtype = seed, attention, dtype
         self.device, torch_dtype = resolve_device(device), resolve_dtype(dtype)
 
-        self.datasets = [draw_dataset(m, data_seed) for m, data_seed in product(models, data_seeds)]
+        self.datasets = list(datasets)
         self.labels = list(product(starts, numbers))
         self.energy: Energy = build_energy(self.datasets, dtype=dtype, device=self.device, path=path)
         keys = [
@@ -299,6 +358,13 @@ class _Run:
             final=tuple(part.cpu().numpy() for part in self.state.position),
             attention=(self.attention / len(self.recorded)).cpu().numpy() if self.with_attention else None,
         )
+
+
+def _check_list(name: str, values: Sequence[object]) -> None:
+    if len(values) == 0 or isinstance(values, str):
+        raise InputError(name, values, "must be a list with at least one entry")
+    if len(set(values)) != len(values):
+        raise InputError(name, values, "must not repeat an entry")
 
 
 def _check_count(name: str, value: Any, least: int) -> None:
