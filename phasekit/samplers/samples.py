@@ -31,7 +31,8 @@ class Samples:
           ``data_seed`` of a data set; variables ``a1, aG`` (``c1, cG`` for linear attention), ``coverage``, ``s``,
           ``s2``, ``g``, ``q``, ``loss``, ``U``: see docs/theory.md, sections 1-3
         * ``sample_stats``: for HMC ``step_size`` and ``acceptance``, dimensions chain and dataset
-        * ``final``: where the chains ended, ``W`` (chain, dataset, in, out) and ``G`` (chain, dataset, query, key)
+        * ``final``: where the chains ended, ``W`` (chain, dataset, in, out) and ``G`` (chain, dataset, query, key);
+          of factorised heads W_Q and W_K, ``G`` (chain, dataset, factor, dimension, input)
         * ``attention``, if it was asked for: ``A`` (chain, dataset, query, key), averaged over the draws (and over
           the data with token+position inputs). For linear attention each draw's sign is chosen so that c₁ + c_G ≥ 0
 
@@ -151,7 +152,8 @@ class Samples:
             groups["sample_stats"] = xr.Dataset(stats, coordinates)
         if final is not None:
             W, G = (part.swapaxes(0, 1) for part in final)
-            parts = {"W": (("chain", "dataset", "in", "out"), W), "G": (("chain", "dataset", "query", "key"), G)}
+            of_G = ("query", "key") if G.ndim == 4 else ("factor", "dimension", "input")
+            parts = {"W": (("chain", "dataset", "in", "out"), W), "G": (("chain", "dataset", *of_G), G)}
             groups["final"] = xr.Dataset(parts, coordinates)
         if attention is not None:
             A = (("chain", "dataset", "query", "key"), attention.swapaxes(0, 1))

@@ -131,6 +131,7 @@ def test_factorised_heads_are_sampled_and_refuse_minibatches():
     model = Model(V=3, L=4, P=20, key_dim=2)
     found = sample(model, HMC(step=0.2, leaps=3), draws=4, warmup=4, attention=True)
     assert found.model.key_dim == 2
+    assert found.final()[1].shape == (1, 4, 2, 2, 4)
     assert np.isfinite(found.posterior.aG).all()
     np.testing.assert_allclose(found.tree["attention"]["A"].sum("key"), 1)
     with pytest.raises(InputError, match="minibatches are for heads with key_dim None only"):
