@@ -11,6 +11,9 @@ from phasekit.runs.estimators.base import Case, Estimator, Outcome, Place, Stopp
 
 _ROOMS = {
     "adam": "phasekit.runs.estimators.adam:AdamNetworks",
+    "hmc": "phasekit.runs.estimators.sampled:HMCNetworks",
+    "langevin": "phasekit.runs.estimators.sampled:LangevinNetworks",
+    "sgld": "phasekit.runs.estimators.sampled:SGLDNetworks",
     "theory": "phasekit.runs.estimators.theory:TheoryMinima",
 }
 
