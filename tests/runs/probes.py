@@ -89,3 +89,9 @@ class SlowCount(Probe):
             if stop:
                 raise Stopped
         return [Outcome({"began": np.array([begin]), "ended": np.array([100])}) for _ in cases]
+
+
+def environment(_: int) -> tuple[int, str | None, str]:
+    """Return what a worker was given; take long enough for every worker to get one."""
+    time.sleep(0.3)
+    return os.getpid(), os.environ.get("CUDA_VISIBLE_DEVICES"), os.environ["OMP_NUM_THREADS"]

@@ -15,6 +15,7 @@ from phasekit.runs.backends import DaskCluster
 from phasekit.runs.collect import collect, to_dataset
 
 KILLS = int(os.environ.get("PHASEKIT_KILLS", "6"))
+GROUP = 2
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,8 @@ def test_networks_are_the_same_to_the_last_bit(run, cluster, tmp_path):
 
 
 def test_killed_workers(run, written, cluster, tmp_path):
-    description = written(seeds=8 * KILLS, group=2, seconds=0.02)
+    log = tmp_path / "log"
+    description = written(seeds=20 * KILLS, group=GROUP, seconds=0.02, log=str(log))
     chance, killed, finished = random.Random(3), [], threading.Event()
 
     def kill():
@@ -62,8 +64,11 @@ def test_killed_workers(run, written, cluster, tmp_path):
     summary, store, _ = run(description, store=tmp_path / "remote", backend=cluster)
     finished.set()
     killer.join()
-    assert len(killed) >= min(KILLS, 3), "the sweep should be long enough for the kills"
+    assert len(killed) == KILLS, "the sweep should be long enough for all kills"
     assert (summary.failed, summary.missing) == ({}, 0)
+    lines = log.read_text().splitlines()
+    assert len(set(lines)) == summary.total
+    assert len(lines) - summary.total <= KILLS * GROUP, "no more done twice than the kills had interrupted"
     _, reference, _ = run(description, store=tmp_path / "local")
     assert same(store, reference)
     assert list(store.problems()) == []
