@@ -19,8 +19,7 @@ def write_table(
 
     Both appear together or not at all.
     """
-    parts = [f"## {title}\n\n{markdown(table)}" for title, table in sections]
-    text = "\n".join([*parts, *(f"* {note}" for note in notes), ""])
+    text = page(sections, notes)
     files = [stem.with_name(f"{stem.name}.csv"), stem.with_name(f"{stem.name}.md")]
     with ExitStack() as stack:
         csv, md = (stack.enter_context(atomic(path)) for path in files)
@@ -28,6 +27,12 @@ def write_table(
         md.write_text(text, encoding="utf-8")
     print(text)
     return files
+
+
+def page(sections: Sequence[tuple[str, pd.DataFrame]], notes: Sequence[str] = ()) -> str:
+    """Return titled tables of text, and notes below, as Markdown."""
+    parts = [f"## {title}\n\n{markdown(table)}" for title, table in sections]
+    return "\n".join([*parts, *(f"* {note}" for note in notes), ""])
 
 
 def markdown(table: pd.DataFrame) -> str:

@@ -1,8 +1,9 @@
 """Factorised heads, G = W_Qᵀ W_K: Adam's jumps under the nuclear norm, and the posterior's way to Gaussian G.
 
-V = 8, L = 16. Upper panels: order parameters of the lowest minimum against P at d = 16, theory and networks; grey: the
-same head with a Gaussian prior on G itself. Lower left: where the jumps come for other key dimensions. Lower right:
-posterior averages at key dimension d minus those with Gaussian G, beside the first order in 1/d.
+V = 8, L = 16. Upper panels: order parameters of the lowest minimum against P at d = 16, theory and networks; faint: the
+same head with a Gaussian prior on G itself. Third: where the jumps come for other key dimensions. Fourth: how far
+posterior averages at key dimension d are from those with Gaussian G, beside the first order in 1/d. The numbers
+are also written as tables (factorised_heads.md).
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import pandas as pd
 from matplotlib.ticker import NullFormatter
 
 from figures._factorised import free_minimum, measured_jump, posterior, rate, trained
-from figures._tables import with_error, write_table
+from figures._tables import page, with_error
 from figures._theory import minima_rows
 from figures._trainings import ALL_STARTS, draw_rows, network_rows
 from phasekit.action import SoftmaxNuclear
+from phasekit.files import atomic
 from phasekit.minima import find_minima
 from phasekit.model import Model
 from phasekit.networks import select_lowest
@@ -41,6 +43,8 @@ GUESSED = {4: 272.0, 8: 318.0}
 #: The posterior: score → (P, quantity). Both are well above the transition of Gaussian G.
 POSTERIOR = {"softmax": (320, "aG"), "linear": (512, "cG^2")}
 POSTERIOR_DIMENSIONS = (4, 8, 16, 64, 256)
+#: Where the lines of the third panel are computed.
+LINE_DIMENSIONS = (4, 5, 6, 8, 11, 13, 15, 16, 32, 64, 128, 256)
 #: Preset → data sets, members of each start, HMC draws.
 EFFORT = {"quick": (4, 1, 100), "full": (16, 4, 3000)}
 COLOURS = {"P1": "C0", "P2": "C1", "P_star": "C2", "linear": "C1", "softmax": "C2"}
@@ -55,25 +59,34 @@ def main(out: Path, preset: str) -> list[Path]:
     judged = free_rows(members)
     parts = [jumps.assign(kind="jump"), laws.assign(kind="posterior"), judged.assign(kind="free minimum")]
     with style():
-        figure, panels = new_figure(2, 2, width=7.0, height=5.2)
-        for axes, model in zip(panels[0], (LINEAR, SOFTMAX), strict=True):
+        figure, panels = new_figure(4, height=8.4, height_ratios=[1.3, 1.0, 1.3, 1.3])
+        for axes, model in zip(panels[:2], (LINEAR, SOFTMAX), strict=True):
             parts += _draw_order(axes, model, draws, members)
-        _draw_jumps(panels[1, 0], jumps)
-        _draw_posterior(panels[1, 1], laws, rates)
-        numbers = pd.concat(parts, ignore_index=True)
-        files = save(figure, numbers, out / "factorised_heads")
+        panels[1].sharex(panels[0])
+        _draw_jumps(panels[2], jumps)
+        _draw_posterior(panels[3], laws)
+        files = save(figure, pd.concat(parts, ignore_index=True), out / "factorised_heads")
     sections = [
         ("Jumps of factorised heads: theory and networks (V = 8, L = 16)", jump_text(jumps)),
-        ("Lowest energy on infinite data: two-pattern theory and free minimisation", judged),
+        ("Lowest energy on infinite data: theory and free minimisation", judged.map(_digits)),
         ("Posterior at key dimension d, HMC (d = inf: Gaussian G)", posterior_text(laws)),
         ("Rate of approach: fitted slope in 1/d, and the first order predicted from Gaussian G", rates_text(rates)),
     ]
     notes = [
         "jumps: P of equal energy, ± standard error over data sets; theory is that of infinite data",
-        "softmax heads with d < L − 1 have no room for the pattern that the theory assumes: its P* is a lower bound",
+        "with d < L, a data set's noise chooses among the subspaces that theory holds for equal, and lowers the energy",
+        "softmax heads with d < L − 1 have no room for the pattern that theory assumes: its P* is a lower bound",
         "nu: exponent of |O(d) − O(∞)| ∝ d^(−nu) between d = 16 and 64",
     ]
-    return files + write_table(out / "table_factorised", sections, pd.concat([jumps, laws, rates]), notes)
+    text, md = page(sections, notes), out / "factorised_heads.md"
+    with atomic(md) as path:
+        path.write_text(text, encoding="utf-8")
+    print(text)
+    return [*files, md]
+
+
+def _digits(value: object) -> object:
+    return f"{value:.7g}" if isinstance(value, float) else value
 
 
 def jump_rows(draws: int, members: int) -> pd.DataFrame:
@@ -209,14 +222,16 @@ def _draw_order(axes: Axes, model: Model, draws: int, members: int) -> list[pd.D
         axes.annotate(SYMBOLS[symbol].split(" ")[0], (at, 1.0), (2, -1), xycoords=("data", "axes fraction"),
                       textcoords="offset points", va="top", color="0.25")  # fmt: skip
     axes.plot([], [], color="0.5", linewidth=0.8, alpha=0.6, label="Gaussian $G$")
-    draw_networks(axes, [], [], color="0.3", label="Adam, lowest")
-    draw_filtered(axes, [], [], label="Adam, higher energy")
+    if len(names) == 2:
+        draw_networks(axes, [], [], color="0.3", label="Adam, lowest")
+        draw_filtered(axes, [], [], label="Adam, higher energy")
     axes.set(xscale="log", xlabel=LABELS["P"], ylabel="order parameters" if len(names) == 2 else LABELS["aG"])
     axes.set_xticks([100, 200, 400, 800])
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(top=1.5 * max(other[name].max() for name in names) if len(names) == 2 else 0.68)
     axes.set_title(f"{model.score.name} attention, map, $d$ = {model.key_dim}", loc="left")
-    axes.legend(loc="upper left")
+    axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
     kind = {"score": model.score.name, "key_dim": model.key_dim}
     return [
         theory.assign(kind="theory", **kind),
@@ -226,7 +241,7 @@ def _draw_order(axes: Axes, model: Model, draws: int, members: int) -> list[pd.D
 
 
 def _draw_jumps(axes: Axes, jumps: pd.DataFrame) -> None:
-    dimensions = np.array([4, 5, 6, 8, 11, 13, 15, 16, 32, 64, 128, 256])
+    dimensions = np.array(LINE_DIMENSIONS)
     for name, rows in jumps.groupby("threshold", sort=False):
         colour, score = COLOURS[str(name)], rows["score"].iloc[0]
         models = [LINEAR.at(score=score, key_dim=int(d)) for d in dimensions]
@@ -252,7 +267,7 @@ def _draw_jumps(axes: Axes, jumps: pd.DataFrame) -> None:
     axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
 
 
-def _draw_posterior(axes: Axes, laws: pd.DataFrame, rates: pd.DataFrame) -> None:
+def _draw_posterior(axes: Axes, laws: pd.DataFrame) -> None:
     names = {"aG": LABELS["aG"], "cG^2": "$c_G^2$"}
     for score, (P, quantity) in POSTERIOR.items():
         rows = laws[(laws["score"] == score) & (laws["quantity"] == quantity)]
@@ -266,9 +281,9 @@ def _draw_posterior(axes: Axes, laws: pd.DataFrame, rates: pd.DataFrame) -> None
         axes.plot(d, first / d, color=colour)
         axes.fill_between(d, (first - spread) / d, (first + spread) / d, color=colour, alpha=0.2, linewidth=0)
     axes.plot([], [], color="0.4", label="first order in $1/d$, from Gaussian $G$")
-    axes.set(xscale="log", yscale="log", xlabel="key dimension $d$", ylabel="relative distance to Gaussian $G$")
+    axes.set(xscale="log", yscale="log", xlabel="key dimension $d$", ylabel="relative distance", ylim=(3e-4, 2))
     axes.set_xticks([4, 8, 16, 64, 256])
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_title("posterior (HMC)", loc="left")
+    axes.set_title("posterior averages (HMC): distance to Gaussian $G$", loc="left")
     axes.legend(loc="lower left")

@@ -20,6 +20,7 @@ from phasekit.action.softmax import largest_gap
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model, Parameters
 
+_ROUNDING = 1e-9  # of the radicand of s
 _NODES = 600  # values of the readout between which copying minima of linear attention are looked for
 
 
@@ -155,15 +156,16 @@ class LinearNuclear(NuclearAction):
         q, steps = p[models], np.linspace(0.0, 1.0, _NODES + 1)
         nodes = np.exp(np.log(low[models])[:, None] + np.log(high / low)[models, None] * steps)
         owners, points, starts = [], [], []
-        for sheet in (-1.0, 1.0):
-            for sign in (-1.0, 1.0):
+        for sign in (-1.0, 1.0):
+            grid = self._with_ends(nodes, q, sign)
+            for sheet in (-1.0, 1.0):
                 extras = (np.full(nodes.shape, sheet), np.full(nodes.shape, sign))
-                positive = self._balance(nodes, q.expand(), *extras) >= 0
+                positive = self._balance(grid, q.expand(), *extras) >= 0
                 row, k = np.nonzero(positive[:, :-1] != positive[:, 1:])
                 ends = (np.full(row.size, sheet), np.full(row.size, sign))
-                w = solve.root(self._balance, nodes[row, k], nodes[row, k + 1], q[row], *ends)
+                w = solve.root(self._balance, grid[row, k], grid[row, k + 1], q[row], *ends)
                 s, c, room = self._from_readout(w, q[row], *ends)
-                good = (room > 0) & (s > 0) & np.isfinite(w)
+                good = (room > -_ROUNDING) & (s > 0) & np.isfinite(w)
                 owners.append(models[row[good]])
                 points.append(self.whitened((s[good], c[good]), q[row[good]]))
                 starts.append(w[good])
@@ -172,6 +174,18 @@ class LinearNuclear(NuclearAction):
             tuple(np.concatenate(x) for x in zip(*points, strict=True)),
             np.concatenate(starts),
         )
+
+    def _with_ends(self, nodes: Array, p: Parameters, sign: float) -> Array:
+        """Move the first node beyond each end of a solution for s, where its two roots meet, to that end."""
+
+        def room(w: Array, p: Parameters) -> Array:
+            return self._from_readout(w, p, np.asarray(1.0), np.asarray(sign))[2]
+
+        inside = room(nodes, p.expand()) > 0
+        row, k = np.nonzero(inside[:, :-1] != inside[:, 1:])
+        moved = nodes.copy()
+        moved[row, np.where(inside[row, k], k + 1, k)] = solve.root(room, nodes[row, k], nodes[row, k + 1], p[row])
+        return moved
 
     def _balance(self, w: Array, p: Parameters, sheet: Array, sign: Array) -> Array:
         s, c, _ = self._from_readout(w, p, sheet, sign)

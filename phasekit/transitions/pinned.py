@@ -23,6 +23,7 @@ _CLASSES = (NOTHING, POOLING, COPYING)
 _SCAN = 400  # values of P at which the minima are compared
 _RANGE = 1e3  # they span this factor; the search goes on with the next span until a head copies
 _LARGEST = 1e20
+_REFINE = 100  # nodes of each refinement of the end of a window
 
 
 class Jump(NamedTuple):
@@ -51,7 +52,7 @@ def pinned_jumps(action: Action, p: Parameters) -> list[Jump]:
     Raises
     ------
     ArithmeticError
-        If the head doesn't come to copy within the range that is searched.
+        If the pattern doesn't change within the range that is searched.
     """
     first = float((p.kappa * p.V / p.sigma_w**2)[0]) * 1e-2
     while _lowest(action, p, np.array([first])).argmin() != 0:
@@ -64,7 +65,9 @@ def pinned_jumps(action: Action, p: Parameters) -> list[Jump]:
         if values[-1].argmin() == 2:
             return jumps
         first = float(P[-1])
-    raise ArithmeticError("no jump to copying was found")
+    if not jumps:
+        raise ArithmeticError("no jump was found")
+    return jumps  # linear attention with d = 1 has no room to copy
 
 
 def pinned_transitions(action: Action, p: Parameters) -> dict[str, Array]:
@@ -131,21 +134,15 @@ def _jump(action: Action, p: Parameters, P: Array, values: Array, k: int) -> Jum
 
 
 def _end(action: Action, p: Parameters, P: float, kind: int, direction: int) -> float:
-    """Return how far from P, up or down, a class still has a minimum (to a relative 1e-8)."""
-
-    def exists(P: float) -> bool:
-        return bool(np.isfinite(_lowest(action, p, np.array([P]))[0, kind]))
-
-    inside, factor = P, 1.5**direction
-    while exists(inside * factor):
-        inside *= factor
-        if inside > 1e4 * P:
+    """Return how far from P, up or down, a class still has a minimum (to a relative 1e-7); inf if up to 10⁴ P."""
+    inside, outside = np.log(P), np.log(P) + direction * np.log(1e4)
+    while abs(outside - inside) > 1e-7:
+        nodes = np.linspace(inside, outside, _REFINE)
+        gone = np.flatnonzero(~np.isfinite(_lowest(action, p, np.exp(nodes))[1:, kind])) + 1
+        if gone.size == 0:
             return float("inf")
-    low, high = np.log(inside), np.log(inside * factor)
-    while abs(high - low) > 1e-8:
-        middle = (low + high) / 2
-        low, high = (middle, high) if exists(np.exp(middle)) else (low, middle)
-    return float(np.exp(low))
+        inside, outside = nodes[gone[0] - 1], nodes[gone[0]]
+    return float(np.exp(inside))
 
 
 def _at(p: Parameters, P: Array) -> Parameters:

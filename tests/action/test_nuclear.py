@@ -243,6 +243,9 @@ def test_networks_agree(score):
 
 
 def test_one_dimension_pools_only():
+    values = find_transitions(LINEAR.at(key_dim=1)).values
+    assert values["P2"] is None
+    assert [jump["to"] for jump in values["jumps"]] == ["pooling"]
     minima = find_minima(LINEAR.at(P=300, key_dim=1))
     assert (minima.coordinates["c"] == 0).all()
     assert free_energies(LINEAR.at(P=300, key_dim=1), 12)[0] == pytest.approx(float(minima.action[0]), rel=1e-7)

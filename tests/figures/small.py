@@ -7,7 +7,7 @@ from figures._trainings import Training
 
 NAMES = (
     "landscape", "linear_transition", "softmax_transition", "phase_diagrams", "scaling_laws", "attention_matrices",
-    "table_map", "table_claims",
+    "table_map", "table_claims", "factorised_heads",
 )  # fmt: skip
 SCRIPTS = {name: importlib.import_module(f"figures.{name}") for name in NAMES}
 HELPERS = {"_claims_linear": importlib.import_module("figures._claims_linear")}
@@ -34,5 +34,12 @@ POINTS = {
     "scaling_laws": {"POINTS": {"quick": 9}},
     "table_claims": {"POINTS": {"quick": 9}},
     "_claims_linear": {"CONTEXTS": (16, 64), "GRID": 5},
+    "factorised_heads": {
+        "JUMP_DIMENSIONS": {"linear": (16,), "softmax": (4, 16)},
+        "SHOWN_P": {"linear": (290, 430, 680), "softmax": (300, 520)},
+        "POSTERIOR_DIMENSIONS": (8, 16, 64),
+        "LINE_DIMENSIONS": (4, 15, 16, 256),
+        "EFFORT": {"quick": (2, 1, 20)},
+    },
     "attention_matrices": {"LINEAR": tuple((P, "kept", "some pattern") for P in (32, 72, 72))},
 }
