@@ -2,7 +2,8 @@
 
 The runner is held against bare work: the same workers, each with its share of the tasks in one piece, and no store.
 Both take turns in one run, so that whatever else the machine does slows them alike. Overhead is what a worker loses for
-each task: ``(wall - bare wall) · workers / tasks``, workers being warm.
+each task: ``(wall - bare wall) · workers / tasks``, workers being warm. What the disk alone takes for a result's two
+files, without any runner, is printed beside it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def main() -> None:
     """Print all four numbers beside what they should be."""
     folder = Path(tempfile.mkdtemp(prefix="phasekit-bench-"))
     try:
+        disk(folder)
         local = LocalProcesses(2, 1)
         overhead("joblib", local, 1.0, folder)
         efficiency(local, folder)
@@ -91,6 +93,23 @@ def overhead(name: str, backend: Backend, bound: float, folder: Path) -> None:
     title = f"{name}, {TASKS} tasks of 1 ms: ms that a task costs beyond its own"
     verdict(f"{title}, processor", processor, bound, at_most=True)
     verdict(f"{title}, wall (on an idle machine)", clock, bound, at_most=True)
+
+
+def disk(folder: Path) -> None:
+    """Print what a bare result costs: a directory and two files of a kilobyte, moved; and the same waited for."""
+    for name, wait, count in (("", False, 1000), (", waiting for the disk", True, 100)):
+        place = Path(tempfile.mkdtemp(dir=folder))
+        begun = time.perf_counter()
+        for k in range(count):
+            (place / f".{k}").mkdir()
+            for part in "ab":
+                with open(place / f".{k}" / part, "wb", buffering=0) as file:
+                    file.write(bytes(1024))
+                    if wait:
+                        os.fsync(file.fileno())
+            (place / f".{k}").rename(place / f"{k}")
+        seconds = (time.perf_counter() - begun) / count
+        print(f"  bare directory with two files, written and moved{name}: {1e3 * seconds:.3g} ms", flush=True)
 
 
 def processor_seconds() -> float:

@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -34,7 +35,7 @@ class Group:
     tasks: tuple[str, ...]
     seconds: float = 0.0
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Return the name of the ensemble: a hash of its tasks."""
         return identify({"tasks": self.tasks})
@@ -79,9 +80,10 @@ def add_plan(store: Store, plan: Plan, number: int) -> bool:
     """Write a plan under its number; return False if another runner has taken the number first."""
     target = store.plans / f"{number:04d}.json"
     temporary = store.plans / f".{uuid.uuid4().hex}"
+    groups = [{"tasks": group.tasks, "seconds": group.seconds} for group in plan.groups]
     try:
         with temporary.open("w") as file:
-            file.write(json.dumps({"format": _FORMAT, **vars(plan), "groups": [vars(group) for group in plan.groups]}))
+            file.write(json.dumps({"format": _FORMAT, **vars(plan), "groups": groups}))
             file.flush()
             os.fsync(file.fileno())
         os.link(temporary, target)  # unlike a move, fails if the target is there

@@ -235,11 +235,12 @@ class _Run:
         for group in suspects:
             self._alone(group)
         together = [group for group in groups if group not in suspects]
+        named = {group.id: group for group in together}
         elsewhere = False
         try:
             for report in self.backend.map(work, self._jobs(together)):
                 elsewhere |= report.status == "elsewhere"
-                self._note(report, {group.id: group for group in together})
+                self._note(report, named)
         except WorkersLost as lost:
             self._blame(together, lost)
         if elsewhere and not self._stopping():

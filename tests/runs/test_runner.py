@@ -90,7 +90,10 @@ def test_a_task_that_kills_its_worker_costs_only_itself(run, written, tmp_path):
     assert "memory" in message
     assert store.failure(task)["parameters"]["data_seed"] == 3
     assert any("a worker died" in text for text in notes.remarks)
-    assert set(computed(tmp_path / "log").values()) == {1}
+    # What the other worker had just computed, and not written yet, when the pool ended with the one that was killed is
+    # computed again; a task that is in the store never is.
+    assert len(computed(tmp_path / "log")) == 5
+    assert sum(computed(tmp_path / "log").values()) <= 5 + 2 * 2 * 3
 
 
 def test_broken_results_are_reported_and_run_again_after_repair(run, written, tmp_path):
