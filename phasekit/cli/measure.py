@@ -70,7 +70,8 @@ def _show(one: Measurement, before: str) -> None:
     columns = [axis, "measured", "theory", "off by", *(["on these data", "off by"] if own else []), ""]
     rows = [_row(size, own) for size in one.sizes]
     first = one.sizes[0].model
-    fixed = ", ".join(f"{name} = {getattr(first, name)}" for name in ("V", "L") if name != axis)
+    unusual = [name for name in ("sigma_w", "sigma_g", "kappa") if getattr(first, name) != 1]
+    fixed = ", ".join(f"{name} = {getattr(first, name):g}" for name in ("V", "L", *unusual) if name != axis)
     title = f"{one.quantity} ({one.meaning}), {first.score.name}, {first.inputs}, {fixed}, {one.data_sets} data sets"
     print_table(f"{before}{one.sweep} ({one.preset}): {title}", columns, rows, [NOTE, *_laws(one), *_warnings(one)])
 

@@ -93,7 +93,7 @@ def curves_of(tasks: Sequence[Finished], quantity: Quantity) -> list[Curve]:
         assert model.P is not None
         kinds.setdefault(model.at(P=None), {})[model.P, task.parameters["data_seed"]] = task.values
     found = [_curve(model, values, quantity) for model, values in kinds.items()]
-    return sorted(found, key=lambda curve: (curve.model.V, curve.model.L))
+    return sorted(found, key=lambda curve: (curve.model.V, curve.model.L, curve.model.kappa))
 
 
 def _curve(model: Model, values: dict[tuple[float, int], Values], quantity: Quantity) -> Curve:
