@@ -1,4 +1,4 @@
-"""The posterior over attention matrices: forces of the data on the four averages, and what they do to Gaussian noise."""
+"""The posterior over attention matrices: forces of the data on the four averages, and what they do to noise."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ LATEX.update({rho: r"\rho", force_q: r"\Phi_q", force_s2: r"\Phi_{s_2}"})
 
 
 def data_action() -> sp.Expr:
-    """Each of the V² modes of W leaves the logarithm of its width behind when it is integrated out. It rises with s₂ and
-    q: attention noise costs, because the readout would have to be fitted more sharply.
+    """Each of the V² modes of W leaves the logarithm of its width behind when it is integrated out. It rises with s₂
+    and q: attention noise costs, because the readout would have to be fitted more sharply.
     """
     return evidence.data_action(delta=1)
 
 
 @cache
 def forces() -> dict[sp.Symbol, sp.Expr]:
-    """The data act on an attention matrix through four numbers, the derivatives of Φ. The signs are those of a head that
-    helps: Φ_s ≤ 0 and Φ_g ≤ 0 (for s, g ≥ 0) pull, Φ_s₂ > 0 and Φ_q > 0 squeeze.
+    """The data act on an attention matrix through four numbers, the derivatives of Φ. The signs are those of a head
+    that helps: Φ_s ≤ 0 and Φ_g ≤ 0 (for s, g ≥ 0) pull, Φ_s₂ > 0 and Φ_q > 0 squeeze.
     """
     data = t / (sigma_w**2 * V) * V  # P/κ = t V/σ_w², and the bulk has V − 1 directions
     compact = {

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from phasekit.action.base import Array
 from phasekit.files import atomic
 from phasekit.minima import find_minima
 from phasekit.model import Estimator, Grid
@@ -31,7 +30,8 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     -------
     xarray.Dataset
         Of the global minimum, along the grid's axes: ``action``, both order parameters, ``loss``, ``copying_share``
-        (g²/q), ``phase`` (0 no pattern: all order parameters 0; 1 pooling: g²/q < 1/2; 2 copying), ``converged``.
+        (g²/q of the pattern), ``phase`` (0 no pattern: all order parameters 0; 1 pooling: copying share below 1/2;
+        2 copying), ``converged``.
         ``minima`` counts all local minima and ``lead`` is the action of the second one minus that of the first (NaN
         if there is just one).
         If P is an axis, the transition lines ``line_P1``, ``line_P2`` or ``line_P_star``, ``line_P_x`` and
@@ -44,8 +44,8 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     """
     minima = find_minima(grid, estimator)
     names = list(grid.axes)
-    share = _share(minima.averages["g"][..., 0], minima.averages["q"][..., 0])
-    nothing = minima.averages["q"][..., 0] == 0
+    share = minima.copying_share[..., 0]
+    nothing = np.all([values[..., 0] == 0 for values in minima.order_parameters.values()], axis=0)
     second = minima.action[..., 1] if minima.action.shape[-1] > 1 else np.full(grid.shape, np.nan)
     variables = {
         "action": minima.action[..., 0],
@@ -59,6 +59,8 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     }
     dataset = xr.Dataset({name: (names, values) for name, values in variables.items()}, coords=grid.axes)
     dataset = dataset.assign_attrs(model_attributes(grid.base, estimator), phases=", ".join(PHASES))
+    if minima.caveat is not None:
+        dataset = dataset.assign_attrs(caveat=minima.caveat)
     others = {name: values for name, values in grid.axes.items() if name != "P"}
     if "P" in grid.axes and others:
         lines = transition_table(Grid(grid.base, others), estimator)
@@ -77,8 +79,3 @@ def save_dataset(dataset: xr.Dataset, path: str | Path) -> None:
     """
     with atomic(path) as temporary:
         dataset.to_netcdf(temporary, engine="h5netcdf")
-
-
-def _share(g: Array, q: Array) -> Array:
-    """Return g²/q, and 0 for an attention matrix of zeros."""
-    return np.asarray(np.where(q > 0, g**2 / np.where(q > 0, q, 1.0), 0.0))

@@ -42,6 +42,9 @@ class Minima:
     count : number of minima of each model
     action : S at the minimum
     coordinates, order_parameters, averages : name to values; averages are s, s2, g, q
+    copying_share : g²/q of the pattern (without the posterior's noise)
+    covariance : of the order parameters over the posterior around this minimum, to leading order (the inverse of the
+        reduced action's Hessian): names "first first", … to values; None for the map estimator
     loss : training loss per sequence, averaged over positions
     gradient_norm : ``‖∇S‖ / [max(1, ‖z‖) · max(1, stiffest)]`` in whitened coordinates z (in units of the prior's
         standard deviations), with the largest Hessian eigenvalue: rounding the coordinates alone gives about 1e-16
@@ -50,6 +53,7 @@ class Minima:
     converged : whether ``gradient_norm`` is below :data:`TOLERANCE` and all curvatures are positive
     start : path coordinate (gap, or angle in radians) of the bracket's middle that led to the minimum; NaN for the
         origin, which needs no search
+    caveat : where this theory is known to be approximate, in one sentence; None if it is not
     """
 
     models: Model | Grid
@@ -59,11 +63,14 @@ class Minima:
     coordinates: dict[str, Array]
     order_parameters: dict[str, Array]
     averages: dict[str, Array]
+    copying_share: Array
+    covariance: dict[str, Array] | None
     loss: Array
     gradient_norm: Array
     curvatures: Array
     converged: NDArray[np.bool_]
     start: Array
+    caveat: str | None = None
 
     def branch(self, *index: int) -> dict[str, Any]:
         """Return one branch as plain JSON values; the last index counts branches."""
@@ -74,17 +81,25 @@ class Minima:
             "converged": bool(self.converged[index]),
             "coordinates": {name: float(values[index]) for name, values in self.coordinates.items()},
             "averages": {name: float(values[index]) for name, values in self.averages.items()},
+            **self._covariance(index),
             "gradient_norm": float(self.gradient_norm[index]),
             "curvatures": [float(value) for value in self.curvatures[index]],
             "start": None if np.isnan(self.start[index]) else float(self.start[index]),
         }
+
+    def _covariance(self, index: tuple[int, ...]) -> dict[str, Any]:
+        if self.covariance is None:
+            return {}
+        return {"covariance": {name: float(values[index]) for name, values in self.covariance.items()}}
 
     def describe(self) -> dict[str, Any]:
         """Return the minima of a single model as plain JSON values (the command line's contract)."""
         if not isinstance(self.models, Model):
             raise TypeError("only the minima of one model have a description; see to_dataset for a grid")
         branches = [self.branch(k) for k in range(int(self.count))]
-        return {"model": self.models.describe(), "estimator": self.estimator, "branches": branches, "global": 0}
+        caveat = {} if self.caveat is None else {"caveat": self.caveat}
+        model = self.models.describe()
+        return {"model": model, "estimator": self.estimator, **caveat, "branches": branches, "global": 0}
 
 
 def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
@@ -263,6 +278,9 @@ def _assemble(
         table[rows, rank] = values[order]
         return table.reshape(*parameters.shape, width, *values.shape[1:])
 
+    first, second = action.order_parameters
+    covariance = action.covariance(z, p)
+    names = (f"{first} {first}", f"{first} {second}", f"{second} {second}")
     return Minima(
         models=models,
         estimator=estimator,
@@ -271,9 +289,14 @@ def _assemble(
         coordinates={n: lay(v) for n, v in zip(action.coordinates, action.physical(z, p), strict=True)},
         order_parameters={n: lay(v) for n, v in zip(action.order_parameters, action.order(z, p), strict=True)},
         averages={n: lay(v) for n, v in action.averages(z, p)._asdict().items()},
+        copying_share=lay(action.copying_share(z, p)),
+        covariance=None
+        if covariance is None
+        else {name: lay(np.broadcast_to(v, rows.shape)) for name, v in zip(names, covariance, strict=True)},
         loss=lay(action.loss(z, p)),
         gradient_norm=lay(gradient_norm),
         curvatures=lay(eigenvalues),
         converged=lay(converged, False),
         start=lay(start),
+        caveat=action.caveat(parameters),
     )

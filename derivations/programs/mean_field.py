@@ -41,7 +41,7 @@ ACCURACY = "a few units in the last place, of a sum relative to the sum of the a
 def module() -> Module:
     """Build the functions, with the derived expressions that they are proven against."""
     action = posterior.data_action().subs(t, T)
-    forces = tuple(posterior.forces()[a].subs(t, T) / (1 if a in (s, g) else 1) for a in (s, s2, g, q))
+    forces = tuple(posterior.forces()[a].subs(t, T) for a in (s, s2, g, q))
     stiffness = tuple(value.subs(t, T) for value in posterior.stiffness().values())
     return Module(
         "mean_field",

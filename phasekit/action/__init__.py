@@ -2,6 +2,7 @@
 
 from phasekit.action.base import Action, Averages, Jet, Profile
 from phasekit.action.linear import LinearMap
+from phasekit.action.linear_posterior import LinearPosterior
 from phasekit.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
 from phasekit.action.softmax import SoftmaxMap
 from phasekit.errors import InputError
@@ -9,6 +10,7 @@ from phasekit.model import Estimator, Model
 
 _ACTIONS: dict[tuple[str, str], Action] = {
     ("linear", "map"): LinearMap(),
+    ("linear", "posterior"): LinearPosterior(),
     ("softmax", "map"): SoftmaxMap(),
 }
 
@@ -38,6 +40,7 @@ __all__ = [
     "Jet",
     "LinearMap",
     "LinearNuclear",
+    "LinearPosterior",
     "Profile",
     "SoftmaxMap",
     "SoftmaxNuclear",

@@ -115,6 +115,23 @@ class Action(ABC):
         nothing = np.empty(0)
         return np.empty(0, dtype=np.int64), tuple(nothing for _ in self.coordinates), nothing
 
+    def copying_share(self, z: Point, p: Parameters) -> Array:
+        """Return g²/q of the pattern, the share of the attention pattern that copies; 0 where there is no pattern."""
+        averages = self.averages(z, p)
+        some = averages.q > 0
+        return np.asarray(np.where(some, averages.g**2 / np.where(some, averages.q, 1.0), 0.0))
+
+    def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array] | None:
+        """Return variances and covariance (first, mixed, second) of the order parameters over the posterior.
+
+        To leading order, from the Hessian at a minimum. None for an estimator that is a point, not a distribution.
+        """
+        return None
+
+    def caveat(self, p: Parameters) -> str | None:
+        """Return one sentence on where this action is known to be approximate, for every output; None if it is not."""
+        return None
+
     def order(self, z: Point, p: Parameters) -> tuple[Array, Array]:
         """Return the two order parameters: least-squares weights of 11ᵀ/L and S in A (docs/theory.md, section 3)."""
         s, _, g, _ = self.averages(z, p)

@@ -1,7 +1,8 @@
-"""Linear attention, map estimator: S(c1, cG) (docs/theory.md, section 4)."""
+"""Linear attention: what both estimators share, and the map estimator, S(c1, cG) (docs/theory.md, section 4)."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -11,12 +12,12 @@ from phasekit.action.generated import linear_map as generated
 from phasekit.model import Parameters
 
 
-class LinearMap(Action):
-    """The attention matrix is c1·11ᵀ/L + cG·(shift), for positional or token+position inputs.
+class LinearAction(Action):
+    """The attention pattern is c1·11ᵀ/L + cG·(shift), for positional or token+position inputs.
 
-    The whitened coordinates are ``z = (√λ s, L √(L−1) cG)/σ_g`` with ``s = c1 + cG``. Along a ray from the origin S is
-    a convex function of the squared radius (see :func:`_radius`), so each direction holds one minimum, and the
-    profile over the direction is searched exhaustively. The path coordinate is the angle of z.
+    The whitened coordinates are ``z = (√λ s, L √(L−1) cG)/σ_g`` with ``s = c1 + cG``. Each direction of z holds one
+    minimum along the ray from the origin, and the profile over the direction is searched exhaustively: the path
+    coordinate is the angle of z.
     """
 
     coordinates: ClassVar[tuple[str, ...]] = ("c1", "cG")
@@ -25,30 +26,12 @@ class LinearMap(Action):
     cells: ClassVar[int] = 64  # these find the same minima as 512 in 40 000 random models; 48 lose one in 20 000
 
     def physical(self, z: Point, p: Parameters) -> Point:
-        copying = z[1] * _copying_scale(p)
-        return z[0] * _pooling_scale(p) - copying, copying
+        copying = z[1] * copying_scale(p)
+        return z[0] * pooling_scale(p) - copying, copying
 
     def whitened(self, x: Point, p: Parameters) -> Point:
         """Turn physical coordinates (c1, cG) into whitened ones."""
-        return (x[0] + x[1]) / _pooling_scale(p), x[1] / _copying_scale(p)
-
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
-        g1, g2 = generated.gradient(*self.physical(z, p), *_numbers(p))
-        return _pooling_scale(p) * g1, _copying_scale(p) * (g2 - g1)
-
-    def jet(self, z: Point, p: Parameters) -> Jet:
-        a, b = _pooling_scale(p), _copying_scale(p)
-        c1, cG = self.physical(z, p)
-        value, g1, g2, h11, h12, h22 = generated.jet(c1, cG, *_numbers(p))
-        mixed = a * b * (h12 - h11)
-        return Jet(value, (a * g1, b * (g2 - g1)), ((a**2 * h11, mixed), (mixed, b**2 * (h22 - 2 * h12 + h11))))
-
-    def loss(self, z: Point, p: Parameters) -> Array:
-        return generated.loss(*self.physical(z, p), *_numbers(p))
-
-    def averages(self, z: Point, p: Parameters) -> Averages:
-        c1, cG = self.physical(z, p)
-        return Averages(*generated.averages(c1, cG, p.L))
+        return (x[0] + x[1]) / pooling_scale(p), x[1] / copying_scale(p)
 
     def path(self, p: Parameters, cells: int) -> Array:
         # Where only part of the circle of directions is unstable, the path covers just that part (elsewhere the
@@ -71,6 +54,46 @@ class LinearMap(Action):
         along_s, along_G = self.gradient(z, p)
         # S is stationary in the radius, so turning the point is all that changes the profile.
         return Profile(z, z[0] * along_G - z[1] * along_s)
+
+    @abstractmethod
+    def _squared_radius(self, direction: Point, p: Parameters) -> Array:
+        """Return the squared radius that minimises S along a direction; 0 where the origin does."""
+
+    def _unstable_directions(self, p: Parameters) -> tuple[Array, Array]:
+        """Return centre and half width of the interval of angles in which the origin is unstable.
+
+        The origin's Hessian has an eigenvector at angle ``centre`` with the lower eigenvalue; directions within
+        ``half_width`` of it have negative curvature (0 if none, π/2 if all).
+        """
+        _, _, ((h11, h12), (_, h22)) = self.jet((np.zeros(p.shape), np.zeros(p.shape)), p)
+        mean, half_difference = (h11 + h22) / 2, (h11 - h22) / 2
+        spread = np.hypot(half_difference, h12)
+        lower, upper = mean - spread, mean + spread
+        centre = np.arctan2(-h12, -half_difference) / 2
+        half_width = np.arctan2(np.sqrt(np.maximum(-lower, 0.0)), np.sqrt(np.maximum(upper, 0.0)))
+        return centre, np.where(lower < 0, half_width, 0.0)
+
+
+class LinearMap(LinearAction):
+    """The joint minimum over W and G: S is a function of c1 and cG in closed form."""
+
+    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
+        g1, g2 = generated.gradient(*self.physical(z, p), *_numbers(p))
+        return pooling_scale(p) * g1, copying_scale(p) * (g2 - g1)
+
+    def jet(self, z: Point, p: Parameters) -> Jet:
+        a, b = pooling_scale(p), copying_scale(p)
+        c1, cG = self.physical(z, p)
+        value, g1, g2, h11, h12, h22 = generated.jet(c1, cG, *_numbers(p))
+        mixed = a * b * (h12 - h11)
+        return Jet(value, (a * g1, b * (g2 - g1)), ((a**2 * h11, mixed), (mixed, b**2 * (h22 - 2 * h12 + h11))))
+
+    def loss(self, z: Point, p: Parameters) -> Array:
+        return generated.loss(*self.physical(z, p), *_numbers(p))
+
+    def averages(self, z: Point, p: Parameters) -> Averages:
+        c1, cG = self.physical(z, p)
+        return Averages(*generated.averages(c1, cG, p.L))
 
     def _squared_radius(self, direction: Point, p: Parameters) -> Array:
         """Return the squared radius that minimises S along a direction; 0 where the origin does.
@@ -98,20 +121,6 @@ class LinearMap(Action):
                 break
         return np.asarray(rho)
 
-    def _unstable_directions(self, p: Parameters) -> tuple[Array, Array]:
-        """Return centre and half width of the interval of angles in which the origin is unstable.
-
-        The origin's Hessian has an eigenvector at angle ``centre`` with the lower eigenvalue; directions within
-        ``half_width`` of it have negative curvature (0 if none, π/2 if all).
-        """
-        _, _, ((h11, h12), (_, h22)) = self.jet((np.zeros(p.shape), np.zeros(p.shape)), p)
-        mean, half_difference = (h11 + h22) / 2, (h11 - h22) / 2
-        spread = np.hypot(half_difference, h12)
-        lower, upper = mean - spread, mean + spread
-        centre = np.arctan2(-h12, -half_difference) / 2
-        half_width = np.arctan2(np.sqrt(np.maximum(-lower, 0.0)), np.sqrt(np.maximum(upper, 0.0)))
-        return centre, np.where(lower < 0, half_width, 0.0)
-
 
 #: Newton steps for the radius at most; 4 to 6 suffice in practice (the convergence is quadratic).
 _RADIUS_STEPS = 12
@@ -121,12 +130,12 @@ def _numbers(p: Parameters) -> tuple[Array, ...]:
     return p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa, p.pooling_cost
 
 
-def _pooling_scale(p: Parameters) -> Array:
+def pooling_scale(p: Parameters) -> Array:
     """Prior standard deviation of s = c1 + cG."""
     return np.asarray(p.sigma_g / np.sqrt(p.pooling_cost))
 
 
-def _copying_scale(p: Parameters) -> Array:
+def copying_scale(p: Parameters) -> Array:
     """Prior standard deviation of cG."""
     return np.asarray(p.sigma_g / (p.L * np.sqrt(p.L - 1)))
 

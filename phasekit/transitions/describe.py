@@ -30,6 +30,7 @@ class Transitions:
         ``barrier``; crossover: ``P_x``, the steepest point. Factorised heads: every transition is of first order;
         ``P1`` and ``P2`` or ``P_star``, and ``jumps``, each with what it leads from and to
     evidence : the numbers that decide the order, and a sentence that says how
+    caveat : where this theory is known to be approximate, in one sentence; None if it is not
     """
 
     model: Model
@@ -37,6 +38,7 @@ class Transitions:
     order: str
     values: dict[str, Any]
     evidence: dict[str, Any] = field(default_factory=dict)
+    caveat: str | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return everything as plain JSON values (the command line's contract)."""
@@ -45,6 +47,7 @@ class Transitions:
         return {
             "model": model,
             "estimator": self.estimator,
+            **({} if self.caveat is None else {"caveat": self.caveat}),
             "order": self.order,
             **self.values,
             "evidence": self.evidence,
@@ -62,10 +65,11 @@ def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:
     action = action_for(model, estimator)
     if action.pinned:
         return Transitions(model, estimator, "first", *_pinned(action, model))
-    located = locate(action, parameters_without_P(model).ravel())
+    parameters = parameters_without_P(model)
+    located = locate(action, parameters.ravel())
     row = {name: values[0] for name, values in located.items()}
     order, values, evidence = _symmetric(row) if action.symmetric else _folded(row, action.order_parameters)
-    return Transitions(model, estimator, order, values, evidence)
+    return Transitions(model, estimator, order, values, evidence, action.caveat(parameters))
 
 
 def _symmetric(row: dict[str, Array]) -> tuple[str, dict[str, Any], dict[str, Any]]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from phasekit import solve
 from phasekit.action import Action
-from phasekit.action.base import Array, Averages, Point
+from phasekit.action.base import Array, Point
 from phasekit.action.generated import thresholds
 from phasekit.minima import curvatures, minima_of
 from phasekit.model import Parameters
@@ -36,13 +36,12 @@ def symmetric_transitions(action: Action, p: Parameters) -> dict[str, Array]:
     beta = np.log(size[:, 1] / size[:, 0]) / np.log(_NEAR_ONSET[1] / _NEAR_ONSET[0])
     at_onset = p.replace(P=P1)
     mode = _critical_mode(action, at_onset)
-    averages = action.averages(mode, at_onset)
     return {
         "P1": P1,
         "P2": crossover(action, p, P1),
         "beta": beta,
         "quartic": _quartic(action, mode, at_onset),
-        "copying_at_onset": np.asarray(averages.g**2 / averages.q),
+        "copying_at_onset": action.copying_share(mode, at_onset),
     }
 
 
@@ -62,8 +61,8 @@ def crossover(action: Action, p: Parameters, P1: Array) -> Array:
 
     def excess(log_P: Array, p: Parameters) -> Array:
         there = p.replace(P=np.exp(log_P)).ravel()
-        averages = action.averages(global_minimum(action, there), there)
-        return _copying_share(averages).reshape(log_P.shape) - 0.5
+        share = action.copying_share(global_minimum(action, there), there)
+        return share.reshape(log_P.shape) - 0.5
 
     last = _SCAN_RANGE * np.maximum(P1, thresholds.copying_leading(p.V, p.L, p.sigma_w, p.sigma_g, p.kappa))
     nodes = np.linspace(np.log(P1 * (1 + 1e-6)), np.log(last), _SCAN, axis=-1)
@@ -89,10 +88,6 @@ def minima_of_each(action: Action, p: Parameters, P: Array) -> Point:
     """Return the global minimum of every model (rows) at every value of P in its row."""
     flat = p.expand().replace(P=P).ravel()
     return tuple(x.reshape(P.shape) for x in global_minimum(action, flat))
-
-
-def _copying_share(averages: Averages) -> Array:
-    return np.asarray(np.where(averages.q > 0, averages.g**2 / np.where(averages.q > 0, averages.q, 1.0), 0.0))
 
 
 def _critical_mode(action: Action, p: Parameters) -> Point:

@@ -64,7 +64,8 @@ def transition_table(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         If P is an axis, or there is no theory for the score and estimator.
     """
     action = action_for(grid.base, estimator)
-    located = locate(action, parameters_without_P(grid).ravel())
+    parameters = parameters_without_P(grid)
+    located = locate(action, parameters.ravel())
     names = list(grid.axes)
     variables = {}
     for name, values in located.items():
@@ -73,7 +74,8 @@ def transition_table(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     labels = {"end": ["lower", "upper"], "branch": ["low", "high"]}
     used = {dim for dims, _ in variables.values() for dim in dims} & labels.keys()
     dataset = xr.Dataset(variables, coords={**grid.axes, **{dim: labels[dim] for dim in sorted(used)}})
-    return dataset.assign_attrs(model_attributes(grid.base, estimator))
+    caveat = action.caveat(parameters)
+    return dataset.assign_attrs(model_attributes(grid.base, estimator), **({"caveat": caveat} if caveat else {}))
 
 
 def model_attributes(model: Model, estimator: Estimator) -> dict[str, str | float]:
