@@ -16,8 +16,8 @@ from matplotlib.ticker import NullFormatter
 
 from figures._sweeps import measured
 from phasekit.measure import Measurement
-from phasekit.measure.predict import predicted
 from phasekit.plotting import LABELS, PAGE, SYMBOLS, draw_networks, draw_theory, new_figure, save, style
+from phasekit.transitions import transition_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,8 @@ def _draw_law(axes: Axes, law: Measurement) -> None:
     sizes = np.array([size.size for size in law.sizes])
     between = np.unique(np.geomspace(sizes.min(), sizes.max(), 30).round())
     model = law.sizes[0].model
-    draw_theory(axes, between, [predicted(model.at(**{law.along: int(x)}), law.quantity) for x in between], color="0.3")
+    line = transition_table(model.grid(**{law.along: between}))[law.quantity]
+    draw_theory(axes, between, line, color="0.3")
     rows = _rows(law)
     colour = COLOURS[law.quantity]
     draw_networks(axes, rows["size"], rows["measured"], error=rows["total_error"], color=colour)

@@ -36,7 +36,7 @@ _STATES = 400
 TEMPERATURE, MAGNETISATION = -0.5, -0.25
 
 
-def study(trials: int = 100, seed: int = 0, resamples: int = 200) -> list[dict[str, Any]]:
+def study(trials: int = 30, seed: int = 0, resamples: int = 200) -> list[dict[str, Any]]:
     """Return a row for each thing that is measured: its true value, the estimates' mean, and how honest errors are.
 
     ``pull`` and ``spread`` are the mean and standard deviation of (estimate − truth)/error over the trials; ``68 %``

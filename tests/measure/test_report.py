@@ -19,7 +19,7 @@ SIMS = sorted((ROOT / "sims").glob("*.toml"))
 
 
 def test_the_law_of_made_up_networks_is_found(run, made_up):
-    (found,) = measure_store(run(made_up()), resamples=200)
+    (found,) = measure_store(run(made_up()), resamples=100, collapse_resamples=10)
     assert (found.quantity, found.along, found.data_sets, found.missing, found.broken) == ("P_star", "L", 8, 0, {})
     for size in found.sizes:
         assert abs(size.measured.value - 2 * size.size**EXPONENT) < 4 * size.measured.total_error
@@ -30,7 +30,7 @@ def test_the_law_of_made_up_networks_is_found(run, made_up):
 
 def test_only_networks_in_different_minima_have_an_energy_difference(run, made_up):
     store = run(made_up(lengths=(16, 32, 64), at=(-0.2, -0.02, 0.02, 0.2)))
-    (found,) = measure_store(store, resamples=200)
+    (found,) = measure_store(store, resamples=50, collapse_resamples=0)
     curves = curves_of([store.load(name) for name in store.names()], QUANTITIES["P_star"])
     for curve, size in zip(curves, found.sizes, strict=True):
         seen = np.isfinite(curve.y).all(0)
