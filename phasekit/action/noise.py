@@ -26,7 +26,7 @@ _STEPS = 60
 class Modes(NamedTuple):
     """Groups of modes, along a new last axis: their number, and what a unit of variance adds to q and to s₂."""
 
-    count: Array
+    number: Array
     in_q: Array
     in_s2: Array
 
@@ -99,7 +99,7 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
             break
     variances, response = _squeezed(modes, mean_field.forces(s, top_s2, g, top_q, *data), sigma2)
     excess = variances / sigma2[..., None] - 1
-    entropy = (modes.count / 2 * (excess - np.log1p(excess))).sum(-1)
+    entropy = (modes.number / 2 * (excess - np.log1p(excess))).sum(-1)
     return Noise(top_q, top_s2, variances, entropy, response)
 
 
@@ -109,8 +109,8 @@ def _squeezed(
     """Return the variances under given forces, and the response of the noise to the forces."""
     _, on_s2, _, on_q = (np.asarray(force)[..., None] for force in forces)
     sigma2 = np.asarray(sigma2)[..., None]
-    variances = sigma2 / (1 + 2 * sigma2 * (modes.in_q * on_q + modes.in_s2 * on_s2) / modes.count)
-    give = 2 * variances**2 / modes.count
+    variances = sigma2 / (1 + 2 * sigma2 * (modes.in_q * on_q + modes.in_s2 * on_s2) / modes.number)
+    give = 2 * variances**2 / modes.number
     pairs = ((modes.in_q, modes.in_q), (modes.in_q, modes.in_s2), (modes.in_s2, modes.in_s2))
     qq, qs, ss = ((a * b * give).sum(-1) for a, b in pairs)
     return variances, (qq, qs, ss)
