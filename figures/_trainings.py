@@ -7,9 +7,6 @@ a changed energy nor a changed data stream goes unnoticed. Else the training is 
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +16,11 @@ import pandas as pd
 import torch
 import xarray as xr
 
+from figures._cache import file_of, kept
 from phasekit import __version__
-from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.networks import Adam, Ensemble, Selection, build_energy, draw_dataset, select_lowest, train
 
-FOLDER = Path(__file__).resolve().parents[1] / "build" / "runs"
 ALL_STARTS = ("uniform", "copy", "random")
 #: Below this q = ‖A‖²/L an attention matrix counts as zero: it has no pattern, and its coverage is 0/0.
 NO_PATTERN = 1e-8
@@ -62,22 +58,21 @@ class Training:
     @property
     def file(self) -> Path:
         """Where the trained networks are kept."""
-        text = json.dumps(self.describe(), sort_keys=True)
-        return FOLDER / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.nc"
+        return file_of(self.describe())
 
     def networks(self) -> Ensemble:
         """Return the trained networks, from their file or by training them."""
-        if self.file.exists():
-            try:
-                kept = Ensemble.load(self.file)
-                if _described(kept) == self.describe() and energies_hold(kept):
-                    return kept
-                reason = "holds another training, or its energies are out of date"
-            except (InputError, KeyError) as error:
-                reason = str(error)
-            print(f"{self.file}: {reason}; training again", file=sys.stderr)
+        return kept(
+            self.file,
+            load=Ensemble.load,
+            holds=lambda found: _described(found) == self.describe() and energies_hold(found),
+            compute=self._train,
+            save=Ensemble.save,
+        )
+
+    def _train(self) -> Ensemble:
         request = self.describe()
-        networks = train(
+        return train(
             [self.model.at(P=float(P)) for P in request["P"]],
             data_seeds=request["data_seeds"],
             starts=request["starts"],
@@ -86,8 +81,6 @@ class Training:
             settings=Adam(**request["settings"]),
             dtype=request["dtype"],
         )
-        networks.save(self.file)
-        return networks
 
 
 def _described(networks: Ensemble) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from figures import _ensembles, _trainings
+from figures import _cache, _ensembles
 from phasekit import plotting
 from tests.figures import small
 
@@ -73,7 +73,7 @@ def tiny(monkeypatch, runs):
 
 
 def make_small(patch, runs):
-    patch.setattr(_trainings, "FOLDER", runs)
+    patch.setattr(_cache, "FOLDER", runs)
     for name, training in small.TRAININGS.items():
         patch.setattr(_ensembles, name, lambda preset, training=training: training)
     patch.setattr(_ensembles, "limits", lambda preset: small.LIMITS)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from figures import _trainings
+from figures import _cache, _trainings
 from figures._trainings import Training, draw_rows, energies_hold, network_rows, trained
 from phasekit.model import Model
 from phasekit.networks import Ensemble
@@ -15,7 +15,7 @@ SMALL = Training(Model(V=3, L=6, score="softmax"), (40, 60), draws=2, starts=("u
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch, tmp_path):
-    monkeypatch.setattr(_trainings, "FOLDER", tmp_path / "runs")
+    monkeypatch.setattr(_cache, "FOLDER", tmp_path / "runs")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_damaged_file_is_reported_and_replaced(trainings_done, capsys):
     SMALL.file.write_bytes(SMALL.file.read_bytes()[:1000])
     SMALL.networks()
     assert trainings_done == [2, 2]
-    assert "training again" in capsys.readouterr().err
+    assert "computing again" in capsys.readouterr().err
     SMALL.networks()
     assert trainings_done == [2, 2]
 
