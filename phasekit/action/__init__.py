@@ -4,6 +4,7 @@ from phasekit.action.base import Action, Averages, Jet, Profile
 from phasekit.action.linear import LinearMap
 from phasekit.action.linear_posterior import LinearPosterior
 from phasekit.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
+from phasekit.action.row_posterior import RowPosterior
 from phasekit.action.softmax import SoftmaxMap
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model
@@ -25,6 +26,8 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     """
     if model.key_dim is not None:
         return nuclear_action(model, estimator)
+    if estimator == "posterior" and model.score.normalised and model.score.uses_logits:
+        return RowPosterior(model.score)
     try:
         return _ACTIONS[model.score.name, estimator]
     except KeyError:
@@ -42,6 +45,7 @@ __all__ = [
     "LinearNuclear",
     "LinearPosterior",
     "Profile",
+    "RowPosterior",
     "SoftmaxMap",
     "SoftmaxNuclear",
     "action_for",

@@ -24,6 +24,9 @@ Mask = NDArray[np.bool_]
 Point = tuple[Array, ...]
 
 
+_CURVE_NODES = 400
+
+
 class Jet(NamedTuple):
     """An action with its derivatives in whitened coordinates.
 
@@ -127,6 +130,19 @@ class Action(ABC):
         To leading order, from the Hessian at a minimum. None for an estimator that is a point, not a distribution.
         """
         return None
+
+    def curve_nodes(self, p: Parameters) -> Array:
+        """Return nodes of the path coordinate along the curve of stationary points, shape (models, nodes).
+
+        They reach from no copying to g > 0.99, without the path's first end. The P of ``p`` is ignored.
+        """
+        p = p.replace(P=p.kappa * p.V / p.sigma_w**2 * np.ones(p.shape))
+        while True:
+            nodes = self.path(p, _CURVE_NODES)
+            reached = self.averages(self.profile(nodes[:, -1], p).points, p).g > 0.99
+            if reached.all():
+                return nodes[:, 1:]
+            p = p.replace(P=np.where(reached, p.P, 10 * p.P))
 
     def caveat(self, p: Parameters) -> str | None:
         """Return one sentence on where this action is known to be approximate, for every output; None if it is not."""

@@ -16,7 +16,6 @@ from phasekit.action.base import Array, Point
 from phasekit.minima import curvatures
 from phasekit.model import Parameters
 
-_NODES = 400
 _LOG_RANGE = 80.0  # half the range of ln P that is searched around ln(κV/σ_w²)
 
 
@@ -49,7 +48,7 @@ class _Curve:
 
     def __init__(self, action: Action, p: Parameters, nodes: Array | None = None) -> None:
         self.action, self.p = action, p
-        self.nodes = _nodes(action, p) if nodes is None else nodes
+        self.nodes = action.curve_nodes(p) if nodes is None else nodes
 
     def __getitem__(self, rows: NDArray[np.int64]) -> _Curve:
         return _Curve(self.action, self.p[rows], self.nodes[rows])
@@ -98,17 +97,6 @@ class _Curve:
         inner = np.clip(k, 1, values.shape[1] - 2)
         x, value = solve.minimum(function, tuple(self.nodes[rows, inner + shift] for shift in (-1, 0, 1)), self.p)
         return np.where(at_end, self.nodes[rows, k], x), np.where(at_end, values[rows, k], value)
-
-
-def _nodes(action: Action, p: Parameters) -> Array:
-    """Return nodes (models, nodes) that reach from no copying to g > 0.99, without the path's first end."""
-    p = p.replace(P=p.kappa * p.V / p.sigma_w**2 * np.ones(p.shape))
-    while True:
-        nodes = action.path(p, _NODES)
-        reached = action.averages(action.profile(nodes[:, -1], p).points, p).g > 0.99
-        if reached.all():
-            return nodes[:, 1:]
-        p = p.replace(P=np.where(reached, p.P, 10 * p.P))
 
 
 def _first_order(curve: _Curve, u: Array) -> dict[str, Array]:

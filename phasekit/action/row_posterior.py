@@ -1,0 +1,276 @@
+"""Posterior of any normalised score: rows in the mean field of all others (docs/theory.md, section 6).
+
+    F = min over (g, q) of  Φ(1, 1, g, q) + L I(g, q),      I = max over (θ, η) of  θ g + η q − ln Z₁(θ, η)
+
+with ln Z₁ from :mod:`phasekit.action.row_sample`. At a stationary point L θ = −Φ_g and L η = −Φ_q. The coordinate is θ,
+the field on the copy weight; η is relaxed: at given θ it is where q is stationary. For given θ the second condition
+leaves one strength of the data t = Pσ_w²/(κV): the stationary points of a system form one curve t(θ), whatever P and κ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.optimize import brentq
+
+from phasekit.action.base import Action, Array, Averages, Jet, Point, Profile
+from phasekit.action.generated import mean_field
+from phasekit.action.row_sample import Cumulants, RowSample, data_strength, row_sample, squeeze
+from phasekit.errors import InputError
+from phasekit.model import Parameters
+from phasekit.scores import Score
+
+#: Points of the curve of stationary states for each anchor of the rows.
+_PER_ANCHOR = 4
+#: The curve ends at this copy weight, or where fewer independent rows than this carry the averages.
+_MOST_COPYING, _FEWEST_ROWS = 0.95, 300
+#: Longest row: more would take minutes and gigabytes.
+LONGEST = 4096
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The stationary states of one system: θ (increasing), ln t and η along it, and the rows it was computed from."""
+
+    rows: RowSample
+    theta: Array
+    log_t: CubicSpline
+    eta: CubicSpline
+
+
+class _State(NamedTuple):
+    """One point: field, relaxed η, averages with derivatives of ln Z₁, and dg/dθ with η relaxed."""
+
+    theta: float
+    eta: float
+    row: Cumulants
+    rise: float
+
+
+class RowPosterior(Action):
+    """The posterior over G of a normalised score, in the row-level mean field.
+
+    Positional inputs. The whitened coordinate is θ √L times the prior's standard deviation of the copy weight of a row.
+    Averages over rows carry a standard error (:meth:`uncertainty`).
+
+    Parameters
+    ----------
+    score : Score
+    """
+
+    coordinates: ClassVar[tuple[str, ...]] = ("theta",)
+    order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
+    symmetric: ClassVar[bool] = False
+    cells: ClassVar[int] = 200
+
+    def __init__(self, score: Score) -> None:
+        self.score = score
+
+    def caveat(self, p: Parameters) -> str | None:
+        if p.inputs == "token+position":
+            return (
+                "approximate: the content blocks of G, whose noise lets rows with equal tokens fluctuate together, are "
+                "left out (docs/theory.md, section 6)"
+            )
+        return None
+
+    def curve_nodes(self, p: Parameters) -> Array:
+        return self._nodes(p, 60)
+
+    def _nodes(self, p: Parameters, count: int) -> Array:
+        ends = [self._curve(one).theta[[0, -1]] for one in _each(p)]
+        return np.stack([np.geomspace(first, last, count) for first, last in ends])
+
+    def physical(self, z: Point, p: Parameters) -> Point:
+        return (z[0] * self._scale(p),)
+
+    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
+        return self.jet(z, p).gradient
+
+    def jet(self, z: Point, p: Parameters) -> Jet:
+        def at(one: Parameters, state: _State) -> tuple[float, float, float]:
+            g, q, L = state.row.g, state.row.q, float(one.L)
+            value = float(mean_field.action(*_averages(g, q), *_data(one)))
+            _, _, on_g, _ = mean_field.forces(*_averages(g, q), *_data(one))
+            _, _, _, gg, gq, qq = mean_field.stiffness(*_averages(g, q), *_data(one))
+            entropy = state.theta * g + state.eta * q - state.row.log_Z
+            # With η relaxed q follows g; where the slope vanishes the rest of the second derivative does too.
+            follow = (state.row.gq + state.row.qq * _eta_slope(state.row, gq, qq, L)) / state.rise
+            stiff = L + float(gg + gq * follow) * state.rise
+            return value + L * entropy, float(L * state.theta + on_g) * state.rise, stiff * state.rise
+
+        value, slope, curvature = self._each_state(z[0] * self._scale(p), p, at, 3)
+        scale = self._scale(p)
+        return Jet(value, (slope * scale,), ((curvature * scale**2,),))
+
+    def loss(self, z: Point, p: Parameters) -> Array:
+        return np.asarray(mean_field.loss(*self.averages(z, p), *_data(p)))
+
+    def averages(self, z: Point, p: Parameters) -> Averages:
+        g, q = self._each_state(z[0] * self._scale(p), p, lambda one, state: (state.row.g, state.row.q), 2)
+        return Averages(np.ones_like(g), np.ones_like(g), g, q)
+
+    def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array]:
+        """Variance of g over the posterior is dg/dθ · 1/(L + dΦ_g/dg · dg/dθ); a1 = 1 − aG moves against aG."""
+
+        def at(one: Parameters, state: _State) -> tuple[float]:
+            _, _, _, gg, gq, qq = mean_field.stiffness(*_averages(state.row.g, state.row.q), *_data(one))
+            follow = (state.row.gq + state.row.qq * _eta_slope(state.row, gq, qq, float(one.L))) / state.rise
+            return (state.rise / (float(one.L) + float(gg + gq * follow) * state.rise),)
+
+        (variance,) = self._each_state(z[0] * self._scale(p), p, at, 1)
+        variance = variance / (1 - 1 / p.L) ** 2
+        return variance, -variance, variance
+
+    def fluctuation(self, z: Point, p: Parameters) -> Array:
+        """Return what Gaussian fluctuations of (g, q) around a minimum add to F: ½ ln det(1 + C Φ''/L).
+
+        C is the covariance of (g, q) over one row. Relative to F this is of order 1/L; NaN at a saddle point.
+        """
+
+        def at(one: Parameters, state: _State) -> tuple[float]:
+            _, _, _, gg, gq, qq = mean_field.stiffness(*_averages(state.row.g, state.row.q), *_data(one))
+            C = np.array([[state.row.gg, state.row.gq], [state.row.gq, state.row.qq]])
+            stiffness = np.array([[float(gg), float(gq)], [float(gq), float(qq)]])
+            determinant = np.linalg.det(np.eye(2) + C @ stiffness / float(one.L))
+            return (float(np.log(determinant) / 2) if determinant > 0 else np.nan,)
+
+        (shift,) = self._each_state(z[0] * self._scale(p), p, at, 1)
+        return shift
+
+    def uncertainty(self, low: Point, high: Point, p: Parameters) -> Array:
+        """Return the standard error of the difference of F between two points of each model (same rows in both)."""
+        scale = self._scale(p)
+        errors = []
+        for k, one in enumerate(_each(p)):
+            curve = self._curve(one)
+            ends = [self._state(float(np.broadcast_to(z[0] * scale, p.shape)[k]), one) for z in (low, high)]
+            first, second = (curve.rows.group_log_Z(state.theta, state.eta) for state in ends)
+            errors.append(float(one.L) * (second - first).std(ddof=1) / np.sqrt(first.size))
+        return np.array(errors)
+
+    def path(self, p: Parameters, cells: int) -> Array:
+        return self._nodes(p, cells + 1)
+
+    def profile(self, u: Array, p: Parameters) -> Profile:
+        """Return points, and a slope with the sign of dF/dθ: below the P that makes θ stationary the prior wins."""
+        u = np.asarray(u)
+        shape = np.broadcast_shapes(u.shape, p.shape)
+        flat_u = np.broadcast_to(u, shape).reshape(-1)
+        slope = np.empty(flat_u.size)
+        flat = _broadcast(p, shape)
+        log_t = np.log(flat.P * flat.sigma_w**2 / (flat.kappa * flat.V))
+        for system, members in _systems(flat):
+            curve = self._curve(system)
+            place = np.log(np.maximum(flat_u[members], curve.theta[0]))  # below, no copying: the prior wins
+            slope[members] = curve.log_t(place) - log_t[members]
+        return Profile((u / self._scale(p),), slope.reshape(shape))
+
+    def _scale(self, p: Parameters) -> Array:
+        """θ of one unit of z: the prior alone gives F = L θ² Var(g)/2."""
+        shape = p.shape
+        flat = _broadcast(p, shape)
+        scale = np.empty(flat.P.size)
+        for system, members in _systems(flat):
+            scale[members] = 1 / np.sqrt(system.L * self._curve(system).rows.cumulants(0.0, 0.0).gg)
+        return scale.reshape(shape)
+
+    def _curve(self, one: Parameters) -> Curve:
+        L = float(one.L)
+        if L > LONGEST:
+            raise InputError("L", L, f"the posterior of a normalised score is computed up to {LONGEST}")
+        return _curve(self.score, round(L), float(one.V), float(one.sigma_w), float(one.sigma_g))
+
+    def _state(self, theta: float, one: Parameters) -> _State:
+        """Relax η at given θ and P: η = −Φ_q(g, q)/L, by Newton's method from the curve's η."""
+        curve, L = self._curve(one), float(one.L)
+        eta = float(curve.eta(np.log(np.clip(theta, *curve.theta[[0, -1]]))))
+        for _ in range(60):
+            row = curve.rows.cumulants(theta, eta)
+            _, _, _, on_q = mean_field.forces(*_averages(row.g, row.q), *_data(one))
+            _, _, _, _, gq, qq = mean_field.stiffness(*_averages(row.g, row.q), *_data(one))
+            rest = eta + float(on_q) / L
+            slope = 1 + (float(gq) * row.gq + float(qq) * row.qq) / L
+            step = -rest / slope if slope > 0.1 else -rest / 2
+            if abs(step) <= 1e-13 * (1 + abs(eta)):
+                break
+            eta = min(eta + step, eta / 4)  # η stays negative
+        _, _, _, _, gq, qq = mean_field.stiffness(*_averages(row.g, row.q), *_data(one))
+        return _State(theta, eta, row, row.gg + row.gq * _eta_slope(row, gq, qq, L))
+
+    def _each_state(
+        self, theta: Array, p: Parameters, function: Callable[[Parameters, _State], tuple[float, ...]], count: int
+    ) -> list[Array]:
+        """Apply a function of (parameters, state) to every point; returns ``count`` arrays."""
+        shape = np.broadcast_shapes(np.shape(theta), p.shape)
+        flat_theta = np.broadcast_to(theta, shape).reshape(-1)
+        found = [
+            function(one, self._state(float(x), one))
+            for x, one in zip(flat_theta, _each(_broadcast(p, shape)), strict=True)
+        ]
+        table = np.array(found, dtype=float).reshape(flat_theta.size, count)
+        return [column.reshape(shape) for column in table.T]
+
+
+@lru_cache(maxsize=64)
+def _curve(score: Score, L: int, V: float, sigma_w: float, sigma_g: float) -> Curve:
+    """Follow the stationary states from no copying to almost full copying."""
+    rows = row_sample(score, L, V, sigma_w, sigma_g)
+    anchors = rows.fields[1:]
+    theta = np.geomspace(anchors[0] / 100, anchors[-1], _PER_ANCHOR * (len(anchors) + 7))
+    eta, log_t = np.empty_like(theta), np.empty_like(theta)
+    last = 0.0
+
+    def excess(x: float, field: float) -> float:
+        row = rows.cumulants(field, x)
+        t = data_strength(field, row.g, row.q, L, V, sigma_w)
+        return x - squeeze(t, row.g, row.q, L, V, sigma_w)
+
+    for k, field in enumerate(theta):
+        low = min(last * 1.3, -1e-6)
+        while excess(low, field) > 0:
+            low *= 2
+        last = eta[k] = brentq(excess, low, 0.0, args=(field,), xtol=1e-10, rtol=1e-10)
+        row = rows.cumulants(field, last)
+        log_t[k] = np.log(data_strength(field, row.g, row.q, L, V, sigma_w))
+        if row.g > _MOST_COPYING or rows.effective_rows(field, last) < _FEWEST_ROWS:
+            break
+    theta, eta, log_t = theta[: k + 1], eta[: k + 1], log_t[: k + 1]
+    return Curve(rows, theta, CubicSpline(np.log(theta), log_t), CubicSpline(np.log(theta), eta))
+
+
+def _averages(g: float, q: float) -> tuple[Array, Array, Array, Array]:
+    one = np.asarray(1.0)
+    return one, one, np.asarray(g), np.asarray(q)
+
+
+def _eta_slope(row: Cumulants, gq: Array, qq: Array, L: float) -> float:
+    """Return dη/dθ where η = −Φ_q(g, q)/L."""
+    gq, qq = float(gq), float(qq)
+    return -(gq * row.gg + qq * row.gq) / (L + gq * row.gq + qq * row.qq)
+
+
+def _data(p: Parameters) -> tuple[Array, ...]:
+    return p.P, p.V, p.sigma_w, p.kappa
+
+
+def _broadcast(p: Parameters, shape: tuple[int, ...]) -> Parameters:
+    """Return flat parameters of a common shape."""
+    return p.replace(P=np.broadcast_to(p.P, shape)).ravel()
+
+
+def _each(p: Parameters) -> list[Parameters]:
+    flat = p.ravel()
+    return [flat[k] for k in range(flat.P.size)]
+
+
+def _systems(p: Parameters) -> list[tuple[Parameters, Array]]:
+    """Return flat parameters sorted by system: models that differ in P and κ alone share their rows."""
+    keys = np.stack([p.L, p.V, p.sigma_w, p.sigma_g], axis=-1)
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return [(p[k], np.flatnonzero(inverse.reshape(-1) == n)) for n, k in enumerate(first)]
