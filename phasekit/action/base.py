@@ -144,6 +144,14 @@ class Action(ABC):
                 return nodes[:, 1:]
             p = p.replace(P=np.where(reached, p.P, 10 * p.P))
 
+    def fluctuation(self, z: Point, p: Parameters) -> Array | None:
+        """Return what Gaussian fluctuations around a minimum add to the action, beyond its value; None for a point."""
+        return None
+
+    def uncertainty(self, low: Point, high: Point, p: Parameters) -> Array | None:
+        """Return the standard error of the difference of the action between two points; None if it has none."""
+        return None
+
     def caveat(self, p: Parameters) -> str | None:
         """Return one sentence on where this action is known to be approximate, for every output; None if it is not."""
         return None

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
@@ -28,7 +29,7 @@ from phasekit.scores import Score
 #: Points of the curve of stationary states for each anchor of the rows.
 _PER_ANCHOR = 4
 #: The curve ends at this copy weight, or where fewer independent rows than this carry the averages.
-_MOST_COPYING, _FEWEST_ROWS = 0.95, 300
+_MOST_COPYING, _FEWEST_ROWS = 0.95, 1000
 #: Longest row: more would take minutes and gigabytes.
 LONGEST = 4096
 
@@ -140,8 +141,7 @@ class RowPosterior(Action):
             determinant = np.linalg.det(np.eye(2) + C @ stiffness / float(one.L))
             return (float(np.log(determinant) / 2) if determinant > 0 else np.nan,)
 
-        (shift,) = self._each_state(z[0] * self._scale(p), p, at, 1)
-        return shift
+        return self._each_state(z[0] * self._scale(p), p, at, 1)[0]
 
     def uncertainty(self, low: Point, high: Point, p: Parameters) -> Array:
         """Return the standard error of the difference of F between two points of each model (same rows in both)."""
@@ -155,6 +155,15 @@ class RowPosterior(Action):
         return np.array(errors)
 
     def path(self, p: Parameters, cells: int) -> Array:
+        for system, members in _systems(p):
+            last = float(np.exp(self._curve(system).log_t.c[3, -1]))  # the last piece starts next to the last node
+            t = p[members].P * p[members].sigma_w ** 2 / (p[members].kappa * p[members].V)
+            if (t > last).any():
+                most = last * float(system.kappa * system.V / system.sigma_w**2)
+                beyond = float(p[members].P.max())
+                raise InputError(
+                    "P", beyond, f"rows can be sampled well enough up to P = {most:.4g} at L = {system.L:g}"
+                )
         return self._nodes(p, cells + 1)
 
     def profile(self, u: Array, p: Parameters) -> Profile:
@@ -251,8 +260,8 @@ def _averages(g: float, q: float) -> tuple[Array, Array, Array, Array]:
 
 def _eta_slope(row: Cumulants, gq: Array, qq: Array, L: float) -> float:
     """Return dη/dθ where η = −Φ_q(g, q)/L."""
-    gq, qq = float(gq), float(qq)
-    return -(gq * row.gg + qq * row.gq) / (L + gq * row.gq + qq * row.qq)
+    on_g, on_q = float(gq), float(qq)
+    return -(on_g * row.gg + on_q * row.gq) / (L + on_g * row.gq + on_q * row.qq)
 
 
 def _data(p: Parameters) -> tuple[Array, ...]:
@@ -269,8 +278,9 @@ def _each(p: Parameters) -> list[Parameters]:
     return [flat[k] for k in range(flat.P.size)]
 
 
-def _systems(p: Parameters) -> list[tuple[Parameters, Array]]:
+def _systems(p: Parameters) -> list[tuple[Parameters, NDArray[np.int64]]]:
     """Return flat parameters sorted by system: models that differ in P and κ alone share their rows."""
     keys = np.stack([p.L, p.V, p.sigma_w, p.sigma_g], axis=-1)
     _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return [(p[k], np.flatnonzero(inverse.reshape(-1) == n)) for n, k in enumerate(first)]
+    members = inverse.reshape(-1)
+    return [(p[k], np.asarray(np.flatnonzero(members == n), dtype=np.int64)) for n, k in enumerate(first)]

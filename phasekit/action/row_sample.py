@@ -129,8 +129,10 @@ def squeeze(t: float, g: float, q: float, L: float, V: float, sigma_w: float) ->
 @lru_cache(maxsize=64)
 def row_sample(score: Score, L: int, V: float, sigma_w: float, sigma_g: float, seed: int = 0) -> RowSample:
     """Draw the rows of a system; V and σ_w only place the anchors where its stationary states are."""
-    elementwise = isinstance(score, ElementwiseSoftmax)
-    laws, fields = _tilted_laws(score, L, V, sigma_w, sigma_g) if elementwise else _raised_laws(score, L, sigma_g)
+    if isinstance(score, ElementwiseSoftmax):
+        laws, fields = _tilted_laws(score, L, V, sigma_w, sigma_g)
+    else:
+        laws, fields = _raised_laws()
     g, q, log_weight = (np.empty((GROUPS, len(laws) * ROWS)) for _ in range(3))
     for group in range(GROUPS):
         generator = np.random.default_rng([seed, group])
@@ -208,7 +210,7 @@ def _normalised(log_ratio: Array) -> Array:
     return np.asarray(log_ratio - top - np.log(mass.sum() * _STEP))
 
 
-def _raised_laws(score: Score, L: int, sigma_g: float) -> tuple[list[Law], Array]:
+def _raised_laws() -> tuple[list[Law], Array]:
     """Return laws that shift the copy logit by 0 … 5 prior standard deviations, the others as in the prior."""
     shifts = np.linspace(0.0, 5.0, _ANCHORS)
     nothing = _normalised(np.zeros_like(_GRID))

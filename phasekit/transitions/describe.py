@@ -123,6 +123,9 @@ def _folded(row: dict[str, Array], names: tuple[str, str]) -> tuple[str, dict[st
             "that smallest Hessian eigenvalue (whitened) between them"
         )
         evidence["barrier"] = "along the one-parameter path, so an upper bound"
+        for name in ("P_star_error", "P_star_with_fluctuations"):
+            if name in row:
+                evidence[name] = nan_to_none(row[name])
         jump = {name: [float(x) for x in row[name]] for name in (*names, "loss")}
         values = {
             "P_star": float(row["P_star"]),

@@ -28,7 +28,9 @@ def fold_transitions(action: Action, p: Parameters) -> dict[str, Array]:
         ``softest``: lowest Hessian eigenvalue along the curve, whitened (negative if and only if the curve folds);
         ``P_x``: steepest point of a smooth crossover, the largest d ln g/d ln P (g the copy overlap);
         ``P_star``, ``spinodals`` (lower, upper), ``barrier`` (from the minima to the saddle point between them, at
-        P*), and ``action``, ``loss`` and both order parameters on the (low, high) branch at P*.
+        P*), and ``action``, ``loss`` and both order parameters on the (low, high) branch at P*; for the posterior also
+        ``P_star_error`` (standard error of the row averages) and ``P_star_with_fluctuations`` (where the branches are
+        equal with the Gaussian fluctuations around each).
     """
     curve = _Curve(action, p)
     u, softest = curve.softest()
@@ -130,6 +132,13 @@ def _first_order(curve: _Curve, u: Array) -> dict[str, Array]:
         "action": np.stack([action.jet(z, there).value for z in pair], axis=-1),
         "loss": np.stack([action.loss(z, there) for z in pair], axis=-1),
     }
+    # F₁ − F₂ changes with P at the rate (loss₁ − loss₂)/(2κ): the envelope theorem.
+    rate = (result["loss"][..., 1] - result["loss"][..., 0]) / (2 * there.kappa)
+    error, shifts = action.uncertainty(low, high, there), [action.fluctuation(z, there) for z in pair]
+    if error is not None:
+        result["P_star_error"] = np.abs(error / rate)
+    if shifts[0] is not None and shifts[1] is not None:
+        result["P_star_with_fluctuations"] = there.P - (shifts[1] - shifts[0]) / rate
     orders = [action.order(z, there) for z in pair]
     for k, name in enumerate(action.order_parameters):
         result[name] = np.stack([np.broadcast_to(order[k], p.shape) for order in orders], axis=-1)

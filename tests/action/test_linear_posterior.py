@@ -1,0 +1,95 @@
+"""Posterior of linear attention against the unreduced action, minimised by brute force, and known limits."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from phasekit import Model, find_minima, find_transitions
+from phasekit.action import LinearPosterior
+
+
+def unreduced(x, P, V, L, sigma_w, sigma_g, kappa):
+    """Return S(c1, cG, ρ, ρ_s), written down from docs/theory.md; x in units that are all of order one."""
+    c1, cG, rho, rho_s = x[0] / L, x[1] / L**1.5, sigma_g**2 * np.exp(x[2]), sigma_g**2 * np.exp(x[3])
+    t = P * sigma_w**2 / (kappa * V)
+    s, g = c1 + cG, cG + c1 / L
+    q = cG**2 + 2 * c1 * cG / L + c1**2 / L + ((L - 1) * rho + rho_s) / L**2
+    s2 = s**2 + rho_s / L
+    data = P / (2 * kappa * V) * ((1 - t * s**2 / (1 + t * s2)) + (V - 1) * (1 - t * g**2 / (1 + t * q)))
+    readout = V / 2 * np.log(1 + t * s2) + V * (V - 1) / 2 * np.log(1 + t * q)
+    prior = (L**2 * s**2 + L**2 * (L - 1) * cG**2) / (2 * sigma_g**2)
+
+    def cost(r):
+        return r - 1 - np.log(r)
+
+    noise = L * (L - 1) / 2 * cost(rho / sigma_g**2) + L / 2 * cost(rho_s / sigma_g**2)
+    return data + readout + prior + noise
+
+
+def random_models(count, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        V, L = int(rng.integers(2, 40)), int(rng.integers(3, 40))
+        numbers = dict(zip(("sigma_w", "sigma_g", "kappa"), np.exp(rng.uniform(-0.7, 0.7, 3)), strict=True))
+        scale = numbers["kappa"] * V * L / (numbers["sigma_w"] * numbers["sigma_g"])
+        yield V, L, {**numbers, "P": float(scale * np.exp(rng.uniform(-1, 3)))}
+
+
+def test_lowest_minimum_is_that_of_the_unreduced_action():
+    """40 random models, 8 starts each, in all four variables."""
+    rng = np.random.default_rng(1)
+    for V, L, numbers in random_models(40, 0):
+        found = find_minima(Model(V=V, L=L, score="linear", **numbers), "posterior")
+        assert found.converged[: int(found.count)].all()
+        starts = [np.zeros(4), *(rng.normal(size=4) * [3, 6, 0.5, 0.5] for _ in range(7))]
+        arguments = (numbers["P"], V, L, numbers["sigma_w"], numbers["sigma_g"], numbers["kappa"])
+        lowest = min(minimize(unreduced, x, args=arguments, options={"gtol": 1e-7}).fun for x in starts)
+        assert float(found.action[0]) == pytest.approx(lowest, rel=1e-9, abs=1e-6)
+
+
+@pytest.mark.parametrize("inputs", ["positional", "token+position"])
+def test_derivatives_of_the_reduced_action(inputs):
+    action, p = LinearPosterior(), Model(V=7, L=13, P=250.0, score="linear", inputs=inputs, sigma_g=0.8).parameters()
+    z = tuple(np.random.default_rng(2).normal(size=(2, 30)) * 4)
+    jet, h = action.jet(z, p), 1e-5
+    for k in range(2):
+        ends = [tuple(x + sign * h * (j == k) for j, x in enumerate(z)) for sign in (1, -1)]
+        slope = (action.jet(ends[0], p).value - action.jet(ends[1], p).value) / (2 * h)
+        np.testing.assert_allclose(jet.gradient[k], slope, atol=1e-7)
+        for i in range(2):
+            curvature = (action.gradient(ends[0], p)[i] - action.gradient(ends[1], p)[i]) / (2 * h)
+            np.testing.assert_allclose(jet.hessian[k][i], curvature, atol=1e-8)
+
+
+def test_onset_is_the_golden_ratio_times_the_maps_at_large_L():
+    model = Model(V=8, L=2**14, score="linear")
+    ratio = find_transitions(model, "posterior").values["P1"] / find_transitions(model).values["P1"]
+    assert ratio == pytest.approx((1 + np.sqrt(5)) / 2, rel=2e-4)
+
+
+def test_onset_is_second_order_and_softens_the_pooling_mode():
+    model = Model(V=8, L=16, score="linear")
+    found = find_transitions(model, "posterior")
+    assert found.order == "second"
+    assert found.evidence["beta"] == pytest.approx(0.5, abs=0.01)
+    P1 = found.values["P1"]
+    spread = [float(find_minima(model.at(P=f * P1), "posterior").covariance["c1 c1"][0]) for f in (0.9, 0.99, 0.999)]
+    assert spread[1] / spread[0] > 5  # diverges as 1/(P1 − P)
+    assert spread[2] / spread[1] == pytest.approx(10, rel=0.15)
+
+
+def test_reference_values():
+    """HMC of six chains gave q = .0576 and loss = 1.306 at P = 64; c1 = .106(2), cG = .129(1), q = .0573 at P = 512."""
+    model = Model(V=8, L=16, score="linear")
+    below, above = (find_minima(model.at(P=P), "posterior") for P in (64, 512))
+    assert float(below.averages["q"][0]) == pytest.approx(0.0576, abs=1e-4)
+    assert float(below.loss[0]) == pytest.approx(1.306, abs=0.01)
+    assert float(above.order_parameters["c1"][0]) == pytest.approx(0.105, abs=5e-4)
+    assert float(above.order_parameters["cG"][0]) == pytest.approx(0.130, abs=5e-4)
+
+
+def test_open_theory_is_labelled_in_every_output():
+    model = Model(V=8, L=16, P=50, score="linear", inputs="token+position")
+    assert "approximate" in find_minima(model, "posterior").describe()["caveat"]
+    assert "approximate" in find_transitions(model, "posterior").describe()["caveat"]
+    assert "caveat" not in find_minima(model.at(inputs="positional"), "posterior").describe()
