@@ -69,7 +69,7 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     -------
     xarray.Dataset
         Along the axis: the quantity (NaN where the transition doesn't exist), ``local_exponent``, and one variable
-        ``closed_*`` per closed form.
+        ``closed_*`` per closed form (map estimator only).
 
     Raises
     ------
@@ -87,7 +87,7 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     parameters = parameters_without_P(grid)
     dataset = table[[quantity]]
     dataset["local_exponent"] = (axis, local_exponent(grid.axes[axis], table[quantity].to_numpy()))
-    for name, form in forms.items():
+    for name, form in forms.items() if estimator == "map" else ():  # the closed forms are those of the map action
         dataset[f"closed_{name}"] = (axis, np.broadcast_to(form(parameters), grid.shape))
     return dataset.assign_attrs(quantity=quantity, axis=axis)
 

@@ -78,7 +78,7 @@ def test_derivatives_of_F():
 
 @pytest.mark.parametrize(("P", "aG", "q", "loss"), [(128, 0.016, 0.119, 1.169), (320, 0.286, 0.178, 0.519)])
 def test_agrees_with_sampled_heads(P, aG, q, loss):
-    """Means of six HMC chains (docs/theory.md, section 8), which carry finite-size shifts of a few percent at L = 16."""
+    """Means of six HMC chains (docs/theory.md, section 8), with finite-size shifts of a few percent at L = 16."""
     found = find_minima(Model(V=8, L=16, P=P), "posterior")
     assert int(found.count) == 1
     assert bool(found.converged[0])
