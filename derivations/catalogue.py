@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from derivations import copying, evidence, jump, landau, linear, nuclear, patterns, prior, softmax, vocabulary
+from derivations import (
+    copying,
+    evidence,
+    jump,
+    landau,
+    linear,
+    nuclear,
+    patterns,
+    posterior,
+    prior,
+    softmax,
+    vocabulary,
+)
 from derivations.saturation.proofs import PROOFS
 from derivations.steps import Derivation
 
-_MODULES = (vocabulary, evidence, patterns, prior, linear, landau, copying, softmax, jump, nuclear)
+_MODULES = (vocabulary, evidence, posterior, patterns, prior, linear, landau, copying, softmax, jump, nuclear)
 
 #: Derivations by name: the effective action first, then the proofs of the saturation theorems.
 DERIVATIONS: dict[str, Derivation] = {module.DERIVATION.name: module.DERIVATION for module in _MODULES} | PROOFS
