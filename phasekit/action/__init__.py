@@ -6,13 +6,18 @@ from phasekit.action.linear_posterior import LinearPosterior
 from phasekit.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
 from phasekit.action.row_posterior import RowPosterior
 from phasekit.action.softmax import SoftmaxMap
+from phasekit.action.two_level import ElementwiseMap, EntmaxMap
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model
+from phasekit.scores.elementwise import ElementwiseSoftmax
+from phasekit.scores.softmax import Softmax
 
 _ACTIONS: dict[tuple[str, str], Action] = {
     ("linear", "map"): LinearMap(),
     ("linear", "posterior"): LinearPosterior(),
     ("softmax", "map"): SoftmaxMap(),
+    ("sparsemax", "map"): EntmaxMap(),
+    ("entmax", "map"): EntmaxMap(),
 }
 
 
@@ -28,6 +33,8 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
         return nuclear_action(model, estimator)
     if estimator == "posterior" and model.score.normalised and model.score.uses_logits:
         return RowPosterior(model.score)
+    if isinstance(model.score, ElementwiseSoftmax) and not isinstance(model.score, Softmax):
+        return ElementwiseMap(model.score)
     try:
         return _ACTIONS[model.score.name, estimator]
     except KeyError:
@@ -40,6 +47,8 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
 __all__ = [
     "Action",
     "Averages",
+    "ElementwiseMap",
+    "EntmaxMap",
     "Jet",
     "LinearMap",
     "LinearNuclear",

@@ -30,6 +30,8 @@ from phasekit.scores import Score
 _PER_ANCHOR = 4
 #: The curve ends at this copy weight, or where fewer independent rows than this carry the averages.
 _MOST_COPYING, _FEWEST_ROWS = 0.95, 1000
+#: Derivatives along the curve are taken where at least this many do.
+_MANY_ROWS = 4000
 #: Longest row: more would take minutes and gigabytes.
 LONGEST = 4096
 
@@ -40,6 +42,8 @@ class Curve:
 
     rows: RowSample
     theta: Array
+    trusted: float
+    """θ up to which many rows carry the averages, so that even derivatives along the curve are free of noise."""
     log_t: CubicSpline
     eta: CubicSpline
 
@@ -81,11 +85,8 @@ class RowPosterior(Action):
         return None
 
     def curve_nodes(self, p: Parameters) -> Array:
-        return self._nodes(p, 60)
-
-    def _nodes(self, p: Parameters, count: int) -> Array:
-        ends = [self._curve(one).theta[[0, -1]] for one in _each(p)]
-        return np.stack([np.geomspace(first, last, count) for first, last in ends])
+        curves = [self._curve(one) for one in _each(p)]
+        return np.stack([np.geomspace(curve.theta[0], curve.trusted, 60) for curve in curves])
 
     def physical(self, z: Point, p: Parameters) -> Point:
         return (z[0] * self._scale(p),)
@@ -164,7 +165,8 @@ class RowPosterior(Action):
                 raise InputError(
                     "P", beyond, f"rows can be sampled well enough up to P = {most:.4g} at L = {system.L:g}"
                 )
-        return self._nodes(p, cells + 1)
+        ends = [self._curve(one).theta[[0, -1]] for one in _each(p)]
+        return np.stack([np.geomspace(first, last, cells + 1) for first, last in ends])
 
     def profile(self, u: Array, p: Parameters) -> Profile:
         """Return points, and a slope with the sign of dF/dθ: below the P that makes θ stationary the prior wins."""
@@ -193,7 +195,8 @@ class RowPosterior(Action):
         L = float(one.L)
         if L > LONGEST:
             raise InputError("L", L, f"the posterior of a normalised score is computed up to {LONGEST}")
-        return _curve(self.score, round(L), float(one.V), float(one.sigma_w), float(one.sigma_g))
+        score = self.score.at(**{name: float(value) for name, value in one.score.items()})
+        return _curve(score, round(L), float(one.V), float(one.sigma_w), float(one.sigma_g))
 
     def _state(self, theta: float, one: Parameters) -> _State:
         """Relax η at given θ and P: η = −Φ_q(g, q)/L, by Newton's method from the curve's η."""
@@ -233,7 +236,7 @@ def _curve(score: Score, L: int, V: float, sigma_w: float, sigma_g: float) -> Cu
     anchors = rows.fields[1:]
     theta = np.geomspace(anchors[0] / 100, anchors[-1], _PER_ANCHOR * (len(anchors) + 7))
     eta, log_t = np.empty_like(theta), np.empty_like(theta)
-    last = 0.0
+    last, trusted = 0.0, theta[0]
 
     def excess(x: float, field: float) -> float:
         row = rows.cumulants(field, x)
@@ -247,10 +250,12 @@ def _curve(score: Score, L: int, V: float, sigma_w: float, sigma_g: float) -> Cu
         last = eta[k] = brentq(excess, low, 0.0, args=(field,), xtol=1e-10, rtol=1e-10)
         row = rows.cumulants(field, last)
         log_t[k] = np.log(data_strength(field, row.g, row.q, L, V, sigma_w))
-        if row.g > _MOST_COPYING or rows.effective_rows(field, last) < _FEWEST_ROWS:
+        effective = rows.effective_rows(field, last)
+        trusted = field if effective >= _MANY_ROWS else trusted
+        if row.g > _MOST_COPYING or effective < _FEWEST_ROWS:
             break
     theta, eta, log_t = theta[: k + 1], eta[: k + 1], log_t[: k + 1]
-    return Curve(rows, theta, CubicSpline(np.log(theta), log_t), CubicSpline(np.log(theta), eta))
+    return Curve(rows, theta, float(trusted), CubicSpline(np.log(theta), log_t), CubicSpline(np.log(theta), eta))
 
 
 def _averages(g: float, q: float) -> tuple[Array, Array, Array, Array]:
@@ -280,7 +285,7 @@ def _each(p: Parameters) -> list[Parameters]:
 
 def _systems(p: Parameters) -> list[tuple[Parameters, NDArray[np.int64]]]:
     """Return flat parameters sorted by system: models that differ in P and κ alone share their rows."""
-    keys = np.stack([p.L, p.V, p.sigma_w, p.sigma_g], axis=-1)
+    keys = np.stack([p.L, p.V, p.sigma_w, p.sigma_g, *p.score.values()], axis=-1)
     _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     members = inverse.reshape(-1)
     return [(p[k], np.asarray(np.flatnonzero(members == n), dtype=np.int64)) for n, k in enumerate(first)]

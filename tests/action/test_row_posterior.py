@@ -99,7 +99,18 @@ def test_first_order_at_64_smooth_at_16():
     )  # O(1) in F, 0.21 per unit of P
     for P, branches in ((1300, 1), (1609, 2), (1822, 1)):
         assert int(find_minima(Model(V=8, L=64, P=P), "posterior").count) == branches
-    assert find_transitions(Model(V=8, L=16), "posterior").order == "crossover"
+    smooth = find_transitions(Model(V=8, L=16), "posterior")
+    assert smooth.order == "crossover"
+    assert 200 < smooth.values["P_x"] < 300  # aG passes 0.1 at 239
+
+
+def test_numbers_of_the_score_are_an_axis():
+    """Two values of n in one grid, against each alone."""
+    model = Model(V=8, L=16, P=150.0, score={"name": "ssa", "n": 2.0, "b": 1.0})
+    both = find_minima(model.grid(n=[1.5, 3.0]), "posterior")
+    for k, n in enumerate((1.5, 3.0)):
+        alone = find_minima(model.at(score=model.score.at(n=n)), "posterior")
+        assert float(both.action[k, 0]) == pytest.approx(float(alone.action[0]), rel=1e-12)
 
 
 def test_difference_of_branches_is_within_its_error():

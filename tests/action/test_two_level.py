@@ -1,0 +1,91 @@
+"""Map actions of SSA, temperature, sparsemax and entmax: against free minimisation, and known thresholds."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from phasekit import Model, find_minima, find_transitions
+from phasekit.action import ElementwiseMap, EntmaxMap, action_for
+
+SSA = {"name": "ssa", "n": 2.5, "b": 1.0}
+SCORES = [SSA, {"name": "temperature", "T": 0.7}, {"name": "entmax", "alpha": 1.5}, {"name": "sparsemax"}]
+
+
+def free_energy(model):
+    """Return S over one free row of logits (all rows alike up to a shift), with its gradient by autograd."""
+    L, V, P, t = model.L, model.V, model.P, model.P / model.V
+
+    def value(h):
+        logits = torch.tensor(h, requires_grad=True)
+        A = model.score.rows(logits[None])[0]
+        g, q = A[0], (A * A).sum()
+        data = P / (2 * V) * ((1 - t / (1 + t)) + (V - 1) * (1 - t * g**2 / (1 + t * q)))
+        S = data + L * (logits**2).sum() / 2
+        (gradient,) = torch.autograd.grad(S, logits)
+        return S.item(), gradient.numpy()
+
+    return value
+
+
+@pytest.mark.parametrize("described", SCORES, ids=lambda d: d["name"])
+@pytest.mark.parametrize("P", [30.0, 90.0, 400.0])
+def test_lowest_minimum_is_that_of_free_logits(described, P):
+    """Unit variances; starts from zero, from one raised logit, and at random, over all L logits of a row."""
+    model = Model(V=6, L=20, P=P, score=described)
+    rng = np.random.default_rng(0)
+    raised = np.eye(20)[0]
+    starts = [np.zeros(20) + 1e-3 * raised, 1.0 * raised, 4.0 * raised, *(rng.normal(size=(3, 20)) + 2 * raised)]
+    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 3000}
+    lowest = min(minimize(free_energy(model), x, jac=True, method="L-BFGS-B", options=options).fun for x in starts)
+    found = find_minima(model)
+    assert found.converged[: int(found.count)].all()
+    assert float(found.action[0]) == pytest.approx(lowest, rel=1e-7)
+
+
+@pytest.mark.parametrize("described", SCORES, ids=lambda d: d["name"])
+@pytest.mark.parametrize("inputs", ["positional", "token+position"])
+def test_derivatives(described, inputs):
+    model = Model(V=6, L=20, P=90.0, score=described, inputs=inputs)
+    action, p = action_for(model), model.parameters()
+    z = tuple(np.array([2.0, 3.5, 5.0]) for _ in action.coordinates)
+    jet, h = action.jet(z, p), 1e-5
+    for k in range(len(z)):
+        ends = [tuple(x + sign * h * (j == k) for j, x in enumerate(z)) for sign in (1, -1)]
+        slope = (action.jet(ends[0], p).value - action.jet(ends[1], p).value) / (2 * h)
+        np.testing.assert_allclose(jet.gradient[k], slope, atol=1e-7)
+        for i in range(len(z)):
+            curvature = (action.gradient(ends[0], p)[i] - action.gradient(ends[1], p)[i]) / (2 * h)
+            np.testing.assert_allclose(jet.hessian[k][i], curvature, atol=1e-7)
+
+
+@pytest.mark.parametrize("T", [0.5, 2.0])
+def test_temperature_rescales_the_prior(T):
+    hot = find_transitions(Model(V=8, L=64, score={"name": "temperature", "T": T})).values
+    assert hot["P_star"] == pytest.approx(find_transitions(Model(V=8, L=64, sigma_g=1 / T)).values["P_star"], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("described", "L", "P_star", "digits"),
+    [
+        ({"name": "ssa", "n": 2.0, "b": 1.0}, 64, 658.9, 0.05),
+        ({"name": "ssa", "n": 4.0, "b": 1.0}, 1024, 6279, 0.5),
+        ({"name": "entmax", "alpha": 1.5}, 64, 103.75, 0.005),
+    ],
+)
+def test_jumps(described, L, P_star, digits):
+    found = find_transitions(Model(V=8, L=L, score=described))
+    assert found.order == "first"
+    assert found.values["P_star"] == pytest.approx(P_star, abs=digits)
+
+
+def test_smooth_scores():
+    assert find_transitions(Model(V=8, L=64, score={"name": "ssa", "n": 1.5, "b": 1.0})).order == "crossover"
+    sparse = find_transitions(Model(V=8, L=64, score="sparsemax"))
+    assert sparse.order == "crossover"
+    assert sparse.values["P_x"] == pytest.approx(23.34, abs=0.01)
+
+
+def test_actions_are_chosen_by_kind_of_score():
+    assert isinstance(action_for(Model(V=8, L=64, score=SSA)), ElementwiseMap)
+    assert isinstance(action_for(Model(V=8, L=64, score="sparsemax")), EntmaxMap)
