@@ -13,12 +13,26 @@ from derivations import (
     posterior,
     prior,
     softmax,
+    two_level,
     vocabulary,
 )
 from derivations.saturation.proofs import PROOFS
 from derivations.steps import Derivation
 
-_MODULES = (vocabulary, evidence, posterior, patterns, prior, linear, landau, copying, softmax, jump, nuclear)
+_MODULES = (
+    vocabulary,
+    evidence,
+    posterior,
+    patterns,
+    prior,
+    linear,
+    landau,
+    copying,
+    softmax,
+    jump,
+    two_level,
+    nuclear,
+)
 
 #: Derivations by name: the effective action first, then the proofs of the saturation theorems.
 DERIVATIONS: dict[str, Derivation] = {module.DERIVATION.name: module.DERIVATION for module in _MODULES} | PROOFS

@@ -19,9 +19,10 @@ import sympy as sp
 
 from derivations.copying import spread
 from derivations.printer import Printer, UnreadableCode
-from derivations.programs import linear_map, mean_field, softmax_map, thresholds
+from derivations.programs import linear_map, mean_field, softmax_map, thresholds, two_level
 from derivations.programs.program import Function, Module
 from derivations.symbols import D, c1, cG, g, gap, q, s, s2
+from derivations.two_level import delta
 from derivations.typeset import unicode
 from phasekit.files import atomic
 
@@ -29,7 +30,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "phasekit" / "action" / "gener
 WIDTH = 120
 
 #: Arguments that usually are large arrays; all others describe the model.
-COORDINATES = (gap, c1, cG, s, s2, g, q, D, spread)
+COORDINATES = (gap, c1, cG, s, s2, g, q, D, spread, delta)
 
 ARGUMENTS = (
     "Arguments are float64 numbers or arrays that broadcast against each other; P may be any positive number, V and L "
@@ -66,7 +67,8 @@ def stale(folder: Path) -> list[Path]:
 @cache
 def sources() -> dict[str, str]:
     """Return file names and texts of all generated modules."""
-    modules = (linear_map.module(), softmax_map.module(), mean_field.module(), thresholds.module())
+    programs = (linear_map, softmax_map, two_level, mean_field, thresholds)
+    modules = [program.module() for program in programs]
     texts = {f"{module.name}.py": module_source(module) for module in modules}
     names = ", ".join(f"``{module.name}``" for module in modules)
     texts["__init__.py"] = f'{HEADER}"""Numeric forms of the derived formulas: {names}."""\n'

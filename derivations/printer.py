@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
 
 #: Functions and their numpy names.
-FUNCTIONS = {sp.exp: "exp", sp.log: "log", sp.tan: "tan", sp.atan2: "arctan2"}
+FUNCTIONS = {sp.exp: "exp", sp.log: "log", sp.tan: "tan", sp.atan2: "arctan2", expm1: "expm1", log1p: "log1p"}
 
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
 

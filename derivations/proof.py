@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
 
 from derivations.symbols import L, V
 
@@ -29,6 +30,7 @@ def vanishes(expression: sp.Expr) -> bool:
     Handles rational functions of the symbols, of square roots, of exponentials (exp(k z) is the k-th power of one
     positive symbol per z) and of logarithms, and half angles of ``atan2``.
     """
+    expression = expression.replace(expm1, lambda z: sp.exp(z) - 1).replace(log1p, lambda z: sp.log(1 + z))
     expression = expression.replace(_is_half_angle, _half_angle)
     if expression.find(_is_root) or expression.has(sp.log):
         beyond_one = {symbol: 1 + sp.Dummy(positive=True) for symbol in (V, L)}
