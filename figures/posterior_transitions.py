@@ -1,7 +1,8 @@
-"""The posterior's transitions: linear attention's is continuous, softmax attention's first order. Theory, HMC, SGLD.
+"""The posterior's transitions: linear attention's is continuous, softmax attention's first order. Theory and HMC.
 
-Upper panel: root mean squares of c1 and cG (their sign is a symmetry), theory: mean squared plus covariance. Lower
-panel: aG of softmax attention at L = 64, where chains from the two ends stay in two wells between the spinodals.
+Upper panel: root mean squares of c1 and cG (their sign is a symmetry), theory: mean squared plus covariance, which is
+left out around P1, where the Gaussian covariance diverges and that of samples doesn't. Lower panel: aG of softmax
+attention at L = 64, where chains from the two ends stay in two wells between the spinodals.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pandas as pd
 from figures import _ensembles
 from figures._samplings import Sampling, theory_rows, well_rows
 from phasekit.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
-from phasekit.samplers import HMC, SGLD
+from phasekit.samplers import HMC
 from phasekit.transitions import find_transitions
 
 if TYPE_CHECKING:
@@ -24,13 +25,12 @@ if TYPE_CHECKING:
 LINEAR, SOFTMAX = _ensembles.LINEAR, _ensembles.SOFTMAX
 LINEAR_P = (64, 128, 180, 220, 256, 300, 362, 512, 800)
 SOFTMAX_P = (900, 1200, 1437, 1600, 1950, 2500)
-LINEAR_SGLD, SOFTMAX_SGLD = (128, 512), (1200, 2500)
-#: Longer steps (0.01) are unstable at P = 2500.
-SGLD_STEP = 0.003
+#: Multiples of P1 between which fluctuations are too large for their Gaussian approximation.
+CRITICAL = (0.7, 1.5)
 #: Points of the theory's lines.
 POINTS = {"quick": 25, "full": 80}
-#: Draws of HMC and of SGLD, chains from each end.
-EFFORT = {"quick": (200, 150, 4), "full": (1000, 600, 8)}
+#: Draws of HMC, chains from each end.
+EFFORT = {"quick": (200, 4), "full": (1000, 8)}
 MARKERS = {"uniform": "v", "copy": "^", "copy+uniform": "o"}
 NAMES = {"c1_c1": "$c_1$", "cG_cG": "$c_G$", "aG": "$a_G$"}
 COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
@@ -38,18 +38,16 @@ COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
 
 def main(out: Path, preset: str) -> list[Path]:
     """Draw both panels."""
-    draws, sgld_draws, members = EFFORT[preset]
+    draws, members = EFFORT[preset]
     parts = []
-    for model, P, few, warmup in ((LINEAR, LINEAR_P, LINEAR_SGLD, 300), (SOFTMAX, SOFTMAX_P, SOFTMAX_SGLD, 300)):
+    for model, P in ((LINEAR, LINEAR_P), (SOFTMAX, SOFTMAX_P)):
         names = ("c1_c1", "cG_cG") if model is LINEAR else ("aG",)
         ends = find_transitions(model, "posterior").values
         at = np.geomspace(min(P), max(P), POINTS[preset])
         grid = np.unique(np.concatenate([at, *([ends["spinodals"], [ends["P_star"]]] if model is SOFTMAX else [])]))
-        sgld = Sampling(model, few, SGLD(step=SGLD_STEP), sgld_draws, 20, 3000, members=members)
         runs = {
             "theory": theory_rows(model, tuple(grid.tolist())),
-            "HMC": well_rows(Sampling(model, P, HMC(leaps=8), draws, 2, warmup, members=members).samples()),
-            "SGLD": well_rows(sgld.samples()),
+            "HMC": well_rows(Sampling(model, P, HMC(leaps=8), draws, 2, 300, members=members).samples()),
         }
         rows = pd.concat([r.assign(kind=kind, score=model.score.name) for kind, r in runs.items()], ignore_index=True)
         parts.append(rows[rows["quantity"].isin(names)])
@@ -79,12 +77,16 @@ def _draw(axes: Axes, rows: pd.DataFrame, root: bool) -> None:
     for name, part in rows.groupby("quantity"):
         theory = part[part["kind"] == "theory"].assign(low=lambda t, r=root: (t["theory"] < 0.1) & (not r))
         for _, branch in theory.groupby("low"):
-            line = branch.sort_values(["P", "branch"])
+            line = branch.sort_values("P")
             value = np.sqrt(line["theory"]) if root else line["theory"]
-            best = line["branch"] == 0
-            draw_theory(axes, line["P"], value.where(best), color=COLOURS[str(name)])
-            draw_theory(axes, line["P"], value.where(~best), branch="metastable", color=COLOURS[str(name)])
-        for (kind, starts), points in part[part["kind"] != "theory"].groupby(["kind", "starts"]):
+            if root:
+                P1 = find_transitions(LINEAR, "posterior").values["P1"]
+                value = value.mask((line["P"] > CRITICAL[0] * P1) & (line["P"] < CRITICAL[1] * P1))
+            best = (line["branch"] == 0).to_numpy()
+            draw_theory(axes, line["P"][best], value[best], color=COLOURS[str(name)])
+            if not root:  # the second minimum of linear attention is not sampled from these starts
+                draw_theory(axes, line["P"], value, branch="metastable", color=COLOURS[str(name)])
+        for starts, points in part[part["kind"] != "theory"].groupby("starts"):
             measured = points.dropna(subset="mean")
             if len(measured) == 0:
                 continue
@@ -92,8 +94,7 @@ def _draw(axes: Axes, rows: pd.DataFrame, root: bool) -> None:
             error = measured["mcse"] / (2 * value) if root else measured["mcse"]
             axes.errorbar(
                 measured["P"], value, yerr=error, linestyle="none", color=COLOURS[str(name)], elinewidth=0.8, zorder=3,
-                marker="s" if kind == "SGLD" else MARKERS[str(starts)],
-                markerfacecolor="none" if kind == "SGLD" else "white", markersize=6 if kind == "SGLD" else 3.5,
+                marker=MARKERS[str(starts)], markerfacecolor="white", markersize=3.5,
             )  # fmt: skip
 
 
@@ -104,5 +105,4 @@ def _legend(upper: Axes, lower: Axes) -> None:
     style_of = {"linestyle": "none", "color": "C1", "markerfacecolor": "white"}
     for starts, text in (("copy+uniform", "HMC, all chains agree"), ("uniform", "from uniform"), ("copy", "from copy")):
         lower.plot([], [], marker=MARKERS[starts], label=text, **style_of)
-    lower.plot([], [], marker="s", markersize=6, label=f"SGLD, step {SGLD_STEP}", **style_of)
-    lower.legend(loc="upper left")
+    lower.legend(loc="lower right")

@@ -193,6 +193,7 @@ def test_missing_P_is_refused():
         find_minima(Model(V=8, L=16))
 
 
-def test_unknown_estimator_is_refused():
+@pytest.mark.parametrize("estimator", ["map", "posterior"])
+def test_a_score_that_is_no_function_of_logits_has_no_theory(estimator):
     with pytest.raises(InputError, match="no theory"):
-        find_minima(Model(V=8, L=16, P=10), estimator="posterior")
+        find_minima(Model(V=8, L=16, P=10, score="cosformer"), estimator)

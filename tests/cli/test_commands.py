@@ -133,7 +133,6 @@ COMPUTING = {
         (["--score", "linear", "--n", "2"], "score linear: n"),
         (["--inputs", "tokens"], "positional, token+position"),
         (["--estimator", "mle"], "map, posterior"),
-        (["--estimator", "posterior"], "posterior"),
         (["--heads", "2"], "--heads"),
         (["extra"], "extra"),
         (["-V"], "-V"),
