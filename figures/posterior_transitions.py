@@ -105,4 +105,4 @@ def _legend(upper: Axes, lower: Axes) -> None:
     style_of = {"linestyle": "none", "color": "C1", "markerfacecolor": "white"}
     for starts, text in (("copy+uniform", "HMC, all chains agree"), ("uniform", "from uniform"), ("copy", "from copy")):
         lower.plot([], [], marker=MARKERS[starts], label=text, **style_of)
-    lower.legend(loc="lower right")
+    lower.legend(loc="upper left")

@@ -14,14 +14,12 @@ import numpy as np
 from phasekit import solve
 from phasekit.action.base import Action, Array, Averages, Jet, Point, Profile
 from phasekit.action.generated import softmax_map
+from phasekit.action.generated import two_level as generated
 from phasekit.model import Parameters
 from phasekit.scores.elementwise import ElementwiseSoftmax
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-#: A gap scale that switches the prior of softmax's action off.
-_NO_PRIOR = np.asarray(1e150)
 
 
 class _Data(NamedTuple):
@@ -43,7 +41,7 @@ class TwoLevelMap(Action):
         return self.jet(z, p).gradient
 
     def loss(self, z: Point, p: Parameters) -> Array:
-        return softmax_map.loss(self.log_odds(z, p), p.P, p.V, p.L, p.sigma_w, _NO_PRIOR, p.kappa)
+        return softmax_map.loss(self.log_odds(z, p), p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
 
     def averages(self, z: Point, p: Parameters) -> Averages:
         return Averages(*softmax_map.averages(self.log_odds(z, p), p.L))
@@ -187,19 +185,11 @@ def _k(p: Parameters) -> Array:
 
 def _entmax_gap(delta: Array, p: Parameters) -> tuple[Array, Array, Array]:
     """Return the gap and its first two derivatives in δ."""
-    k = _k(p)
-    odds = (p.L - 1) * np.exp(-delta)
-    share = 1 / (1 + odds)
-    decay, level = np.exp(-k * delta), share**k
-    return (
-        -level * np.expm1(-k * delta) / k,
-        level * share * (odds + decay),
-        level * share**2 * (k * odds**2 - k * decay - odds * (1 - decay)),
-    )
+    return generated.entmax_gap(delta, p.L, _k(p))
 
 
 def _data(delta: Array, p: Parameters) -> _Data:
-    return _Data(*softmax_map.jet(delta, p.P, p.V, p.L, p.sigma_w, _NO_PRIOR, p.kappa))
+    return _Data(*generated.data_jet(delta, p.P, p.V, p.L, p.sigma_w, p.kappa))
 
 
 def _levels(x: Point, p: Parameters) -> tuple[Array, Array]:
