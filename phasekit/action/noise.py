@@ -74,7 +74,7 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
 
     The solution is found from above (from the prior's noise): squeezing is a decreasing map of the noise onto itself,
     so plain iteration falls monotonically to the largest solution, and Newton's method takes over where it stays
-    between the known bounds.
+    between the known bounds. NaN where it doesn't settle.
     """
     modes = modes_of(p)
     sigma2 = p.sigma_g**2
@@ -97,6 +97,8 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
         top_q, top_s2 = top_q + step_q, top_s2 + step_s2
         if (np.abs(step_q) <= 1e-14 * top_q).all() and (np.abs(step_s2) <= 1e-14 * top_s2).all():
             break
+    settled = (np.abs(step_q) <= 1e-9 * top_q) & (np.abs(step_s2) <= 1e-9 * top_s2)
+    top_q, top_s2 = np.where(settled, top_q, np.nan), np.where(settled, top_s2, np.nan)
     variances, response = _squeezed(modes, mean_field.forces(s, top_s2, g, top_q, *data), sigma2)
     excess = variances / sigma2[..., None] - 1
     entropy = (modes.number / 2 * (excess - np.log1p(excess))).sum(-1)

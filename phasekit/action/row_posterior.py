@@ -49,12 +49,13 @@ class Curve:
 
 
 class _State(NamedTuple):
-    """One point: field, relaxed η, averages with derivatives of ln Z₁, and dg/dθ with η relaxed."""
+    """One point: field, relaxed η, averages with derivatives of ln Z₁; with η relaxed dg/dθ, and dF'/dg = stiffness."""
 
     theta: float
     eta: float
     row: Cumulants
     rise: float
+    stiffness: float
 
 
 class RowPosterior(Action):
@@ -96,15 +97,13 @@ class RowPosterior(Action):
 
     def jet(self, z: Point, p: Parameters) -> Jet:
         def at(one: Parameters, state: _State) -> tuple[float, float, float]:
-            g, q, L = state.row.g, state.row.q, float(one.L)
+            g, q = state.row.g, state.row.q
             value = float(mean_field.action(*_averages(g, q), *_data(one)))
             _, _, on_g, _ = mean_field.forces(*_averages(g, q), *_data(one))
-            _, _, _, gg, gq, qq = mean_field.stiffness(*_averages(g, q), *_data(one))
             entropy = state.theta * g + state.eta * q - state.row.log_Z
-            # With η relaxed q follows g; where the slope vanishes the rest of the second derivative does too.
-            follow = (state.row.gq + state.row.qq * _eta_slope(state.row, gq, qq, L)) / state.rise
-            stiff = L + float(gg + gq * follow) * state.rise
-            return value + L * entropy, float(L * state.theta + on_g) * state.rise, stiff * state.rise
+            # Where the slope vanishes, so does the part of the second derivative that is left out.
+            slope = float(one.L * state.theta + on_g) * state.rise
+            return value + float(one.L) * entropy, slope, state.stiffness * state.rise**2
 
         value, slope, curvature = self._each_state(z[0] * self._scale(p), p, at, 3)
         scale = self._scale(p)
@@ -118,15 +117,9 @@ class RowPosterior(Action):
         return Averages(np.ones_like(g), np.ones_like(g), g, q)
 
     def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array]:
-        """Variance of g over the posterior is dg/dθ · 1/(L + dΦ_g/dg · dg/dθ); a1 = 1 − aG moves against aG."""
-
-        def at(one: Parameters, state: _State) -> tuple[float]:
-            _, _, _, gg, gq, qq = mean_field.stiffness(*_averages(state.row.g, state.row.q), *_data(one))
-            follow = (state.row.gq + state.row.qq * _eta_slope(state.row, gq, qq, float(one.L))) / state.rise
-            return (state.rise / (float(one.L) + float(gg + gq * follow) * state.rise),)
-
-        (variance,) = self._each_state(z[0] * self._scale(p), p, at, 1)
-        variance = variance / (1 - 1 / p.L) ** 2
+        """Return 1/F''(g) for the variance of g; a1 = 1 − aG moves against aG."""
+        (stiffness,) = self._each_state(z[0] * self._scale(p), p, lambda one, state: (state.stiffness,), 1)
+        variance = 1 / (stiffness * (1 - 1 / p.L) ** 2)
         return variance, -variance, variance
 
     def fluctuation(self, z: Point, p: Parameters) -> Array:
@@ -157,7 +150,8 @@ class RowPosterior(Action):
 
     def path(self, p: Parameters, cells: int) -> Array:
         for system, members in _systems(p):
-            last = float(np.exp(self._curve(system).log_t.c[3, -1]))  # the last piece starts next to the last node
+            curve = self._curve(system)
+            last = float(np.exp(curve.log_t(np.log(curve.theta[-1]))))
             t = p[members].P * p[members].sigma_w ** 2 / (p[members].kappa * p[members].V)
             if (t > last).any():
                 most = last * float(system.kappa * system.V / system.sigma_w**2)
@@ -199,21 +193,27 @@ class RowPosterior(Action):
         return _curve(score, round(L), float(one.V), float(one.sigma_w), float(one.sigma_g))
 
     def _state(self, theta: float, one: Parameters) -> _State:
-        """Relax η at given θ and P: η = −Φ_q(g, q)/L, by Newton's method from the curve's η."""
+        """Relax η at given θ and P: η = −Φ_q(g, q)/L, bracketed around the curve's η."""
         curve, L = self._curve(one), float(one.L)
         eta = float(curve.eta(np.log(np.clip(theta, *curve.theta[[0, -1]]))))
-        for _ in range(60):
+
+        def excess(eta: float) -> float:
             row = curve.rows.cumulants(theta, eta)
-            _, _, _, on_q = mean_field.forces(*_averages(row.g, row.q), *_data(one))
-            _, _, _, _, gq, qq = mean_field.stiffness(*_averages(row.g, row.q), *_data(one))
-            rest = eta + float(on_q) / L
-            slope = 1 + (float(gq) * row.gq + float(qq) * row.qq) / L
-            step = -rest / slope if slope > 0.1 else -rest / 2
-            if abs(step) <= 1e-13 * (1 + abs(eta)):
-                break
-            eta = min(eta + step, eta / 4)  # η stays negative
-        _, _, _, _, gq, qq = mean_field.stiffness(*_averages(row.g, row.q), *_data(one))
-        return _State(theta, eta, row, row.gg + row.gq * _eta_slope(row, gq, qq, L))
+            return eta + float(mean_field.forces(*_averages(row.g, row.q), *_data(one))[3]) / L
+
+        # At η = 0 the excess is positive, far below it is η itself: a bracket always exists.
+        low, high = 1.01 * eta, 0.99 * eta
+        while excess(low) > 0:
+            low *= 2
+        while excess(high) < 0:
+            high = high / 2 if high < -1e-9 else 0.0
+        eta = brentq(excess, low, high, xtol=1e-13, rtol=1e-14)
+        row = curve.rows.cumulants(theta, eta)
+        _, _, _, gg, gq, qq = mean_field.stiffness(*_averages(row.g, row.q), *_data(one))
+        eta_slope = _eta_slope(row, gq, qq, L)
+        rise = row.gg + row.gq * eta_slope
+        follow = (row.gq + row.qq * eta_slope) / rise  # dq/dg
+        return _State(theta, eta, row, rise, L / rise + float(gg + gq * follow))
 
     def _each_state(
         self, theta: Array, p: Parameters, function: Callable[[Parameters, _State], tuple[float, ...]], count: int

@@ -113,7 +113,9 @@ class ElementwiseMap(TwoLevelMap):
         # The mean lies on the side to which it is pulled, and no further than a whole gap.
         end = np.where(at_zero > 0, -gap, gap)
         root = solve.root(balance, np.minimum(end, 0.0), np.maximum(end, 0.0), p, gap, relative=1e-14)
-        return np.where(flat | np.isnan(root), 0.0, root)
+        if np.isnan(root[~flat]).any():
+            raise ArithmeticError(f"no row mean balances the logits of {self.score!r} at some gap")
+        return np.where(flat, 0.0, root)
 
     def _transform(self, x: Array, p: Parameters) -> tuple[Array, Array, Array]:
         """Return t and its first two derivatives, by automatic differentiation of the score's slope."""
