@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -197,13 +198,17 @@ class DaskCluster(Backend):
 
         submit(2 * self.workers)
         for future in waiting:
-            error = future.exception() if future.status == "error" else None
-            if isinstance(error, KilledWorker):
+            if future.status == "lost":  # its worker died with the result in memory; Dask computes it again
+                waiting.add(future)
+                continue
+            try:
+                result = future.result()
+            except KilledWorker:
                 culprits.append(handed_out[future.key])
-            elif future.cancelled() or future.status == "lost":
-                raise InputError("scheduler", self.scheduler, "has gone; start it again and run again")
+            except CancelledError:
+                raise InputError("scheduler", self.scheduler, "has gone; start it again and run again") from None
             else:
-                yield future.result()
+                yield result
             submit(1)
         if culprits:
             raise WorkersLost("Dask gave up on them", culprits)

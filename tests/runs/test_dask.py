@@ -74,6 +74,17 @@ def test_killed_workers(run, written, cluster, tmp_path):
     assert list(store.problems()) == []
 
 
+def test_a_result_that_died_with_its_worker_is_computed_again(cluster):
+    """It was finished, but nobody had fetched it yet: the scheduler reports it lost, and computes it again."""
+    results = cluster.map(abs, [-1, -2, -3, -4])
+    first = next(results)
+    time.sleep(0.5)  # the others are in the workers' memory by now
+    for pid in cluster._client.run(os.getpid).values():
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(0.5)  # and the scheduler has noticed
+    assert sorted([first, *results]) == [1, 2, 3, 4]
+
+
 def test_a_task_that_kills_its_worker_is_recorded(run, written, cluster):
     """Dask gives up on it after a few workers; so do we, and the others finish."""
     summary, _, notes = run(written(deadly=[1], axes={"L": [16], "P": [100]}, seeds=3, group=1), backend=cluster)
