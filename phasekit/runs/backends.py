@@ -6,8 +6,8 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from itertools import islice
 from typing import Any, TypeVar
 

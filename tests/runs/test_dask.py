@@ -102,3 +102,13 @@ def test_arrays_come_back_whole(run, written, cluster, tmp_path):
     _, store, _ = run(written(seeds=1), store=tmp_path / "remote", backend=cluster)
     for name in store.names():
         assert store.load(name).arrays["A"].dtype == np.float32
+
+
+def test_a_scheduler_that_goes_while_tasks_run():
+    with dask_cluster(1) as address:
+        backend = DaskCluster(address)
+        results = backend.map(time.sleep, [0, 60])
+        next(results)
+    with pytest.raises(InputError, match="has gone"):
+        list(results)
+    backend.close()
