@@ -18,6 +18,8 @@ from phasekit.networks.streams import stream
 # Perturbation of the ordered starts, in units of the prior's standard deviations: breaks symmetries, leaves the branch.
 _NOISE = 0.02
 _LARGEST_LOGIT = 1e4
+# Share of U(0, 0) that an ordered start's logits may cost: the start of linear attention, and at most.
+_CHEAP, _DEAR = 0.1, 4.0
 
 Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -80,21 +82,26 @@ def draw_starts(
 def uniform_logits(model: Model) -> NDArray[np.float64]:
     """Return equal logits: 0 where the rows of A sum to 1 anyway, else as high as the prior makes it cheap."""
     ones = np.ones((model.L, model.L))
-    return 0 * ones if model.score.normalised else _affordable_height(model, ones) * ones
+    return 0 * ones if model.score.normalised else _affordable_height(model, ones, _CHEAP) * ones
 
 
 @lru_cache
 def copy_logits(model: Model) -> NDArray[np.float64]:
-    """Return logits raised one position back: to half of the weight where rows sum to 1, else as is cheap."""
+    """Return logits raised one position back: to half of the weight where rows sum to 1, else as is cheap.
+
+    Scores that grow as a small power need huge logits for half of the weight. No minimum below U(0, 0) costs more than
+    U(0, 0), so a start of more than four times that is brought down to it.
+    """
     shift = np.roll(np.eye(model.L), 1, axis=1).T
 
     def missing_weight(height: float) -> float:
         return float((_attention(model, height * shift) * shift).sum(1).mean()) - 0.5
 
     if not model.score.normalised:
-        return _affordable_height(model, shift) * shift
-    if missing_weight(_LARGEST_LOGIT) <= 0:
-        return _LARGEST_LOGIT * shift
+        return _affordable_height(model, shift, _CHEAP) * shift
+    highest = min(_LARGEST_LOGIT, _affordable_height(model, shift, _DEAR))
+    if missing_weight(highest) <= 0:
+        return highest * shift
     return float(brentq(missing_weight, 0.0, _LARGEST_LOGIT, xtol=1e-6)) * shift
 
 
@@ -121,10 +128,10 @@ def _attention(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]
     return np.asarray(model.score.rows(torch.from_numpy(logits)))
 
 
-def _affordable_height(model: Model, pattern: NDArray[np.float64]) -> float:
-    """Return the height at which the pattern's prior cost is a tenth of U(0, 0) = P/(2κ)."""
+def _affordable_height(model: Model, pattern: NDArray[np.float64], share: float) -> float:
+    """Return the height at which the pattern's prior cost is that share of U(0, 0) = P/(2κ)."""
     cost = (_queries_and_keys(model, pattern) ** 2).sum() / model.sigma_g**2
-    return float(np.sqrt(0.1 * (model.P or 0.0) / (model.kappa * cost)))
+    return float(np.sqrt(share * (model.P or 0.0) / (model.kappa * cost)))
 
 
 def _queries_and_keys(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:

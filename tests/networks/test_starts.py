@@ -45,6 +45,19 @@ def test_linear_starts_cost_a_tenth_of_nothing_learned(inputs):
         assert (A * pattern).sum() / np.sqrt((A**2).sum() * (pattern**2).sum()) > 0.99
 
 
+@pytest.mark.parametrize(("P", "share"), [(100, 4.0), (10**8, None)])
+def test_copy_starts_of_slow_scores_are_affordable(P, share):
+    """SSA with n = 1 needs logits of L for half of the weight: far above what any head pays unless data are plenty."""
+    model = Model(V=8, L=64, P=P, score={"name": "ssa", "n": 1.0, "b": 1.0}, sigma_g=2.0, kappa=0.5)
+    logits = copy_logits(model)
+    if share is None:
+        assert np.roll(attention(model, logits), -1, axis=0).diagonal() == pytest.approx(0.5)
+    else:
+        assert (logits**2).sum() / (2 * 2.0**2) == pytest.approx(share * P / (2 * 0.5))
+    assert np.count_nonzero(logits) == 64
+    assert np.roll(logits, -1, axis=0).diagonal() == pytest.approx(logits.max())
+
+
 def test_the_readout_is_best_for_its_attention():
     """Compare with numerical minimisation on (nearly) infinite data: the exact expectation over pairs of tokens."""
     model = Model(V=3, L=4, P=50, sigma_w=0.8, kappa=0.5)

@@ -56,7 +56,7 @@ def test_every_setting_and_version_is_part_of_the_id():
     ]
     assert len({task.id for task in tasks}) == len(tasks)
     assert {"schema", "model", "data_seed", "estimator"} == tasks[0].parameters.keys()
-    assert tasks[0].parameters["estimator"]["version"] == 1
+    assert tasks[0].parameters["estimator"]["version"] == tasks[0].estimator.version
 
 
 def test_tasks_of_another_schema_or_version_are_refused():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Hashable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -24,6 +24,10 @@ class HeadsEstimator(Estimator, ABC):
     seed : int
         Of the heads' starts (and noise).
     """
+
+    version: ClassVar[int] = (
+        2  # from 2 on, copy starts of scores with slow tails are no higher than any head can afford
+    )
 
     starts: tuple[Literal["uniform", "copy", "random"], ...] = ("uniform", "copy")
     members: int = Field(1, ge=1)
