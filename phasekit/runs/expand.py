@@ -65,7 +65,9 @@ def _no_threshold(name: str) -> float:
 
 @cache
 def threshold(model: Model, name: str) -> float:
-    """Return P1, P2 or P_star that the theory of the map estimator predicts for a model.
+    """Return the threshold that the theory of the map estimator predicts for a model: P1, P2, P_star or P_x.
+
+    Of several names joined by "or", the first one counts that the model has.
 
     Raises
     ------
@@ -74,7 +76,8 @@ def threshold(model: Model, name: str) -> float:
     """
     from phasekit.transitions import find_transitions
 
-    value = find_transitions(model, "map").values.get(name)
+    values = find_transitions(model, "map").values
+    value = next((values[one] for one in name.split(" or ") if values.get(one) is not None), None)
     if value is None:
         raise InputError("axes.P", name, f"{model.score.name} attention with V = {model.V}, L = {model.L} has none")
     return float(value)

@@ -5,7 +5,8 @@
 ``"16..256"``                  from 16 to 256 in 9 geometric steps
 ``"16..256 in 5"``             in 5 geometric steps
 ``"0.5..2 in 16 even"``        in 16 even steps
-``"0.5..2 × P_star"``          multiples of a threshold that the theory predicts for the model: P1, P2 or P_star
+``"0.5..2 × P_star"``          multiples of a threshold that the theory predicts for the model: P1, P2, P_star or P_x
+``"0.5..2 × P_star or P_x"``   … of P_star if the model jumps, else of the steepest point P_x of its crossover
 ``"0.8, 1, 1.25 × P1"``        the same, listed
 ``["0.9..1.4 in 6 × P1", …]``  all values of several such words
 =============================  ======================================================================================
@@ -25,9 +26,9 @@ from phasekit.errors import InputError
 
 SYNTAX = (
     "a list, FIRST..LAST, FIRST..LAST in COUNT, FIRST..LAST in COUNT even, or a list of these; "
-    "for P also … × P1, P2 or P_star"
+    "for P also … × P1, P2, P_star, P_x or P_star or P_x"
 )
-THRESHOLDS = ("P1", "P2", "P_star")
+THRESHOLDS = ("P1", "P2", "P_star", "P_x", "P_star or P_x")
 LARGEST_COUNT = 100_000
 _DEFAULT_COUNT = 9
 _TIMES = re.compile(r"\s*[×x*]\s*(?=[A-Za-z])")
@@ -41,7 +42,7 @@ class AxisValues:
     Attributes
     ----------
     parts : pairs of numbers, in the order written, and the threshold that they are multiples of
-        ("P1", "P2", "P_star", or None for numbers that stand for themselves).
+        (one of :data:`THRESHOLDS`, or None for numbers that stand for themselves).
     """
 
     parts: tuple[tuple[tuple[float, ...], str | None], ...]

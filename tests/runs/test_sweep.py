@@ -43,6 +43,7 @@ def read(text, tmp_path, preset=None):
         ("16..256 in 5", [16, 32, 64, 128, 256], None),
         ("0 .. 1 in 3 even", [0, 0.5, 1], None),
         ("0.5..2 × P_star", np.geomspace(0.5, 2, 9), "P_star"),
+        ("1, 2 × P_star or P_x", [1, 2], "P_star or P_x"),
         ("0.5..2 in 3*P1", [0.5, 1, 2], "P1"),
         ("0.8, 1, 1.25 x P2", [0.8, 1, 1.25], "P2"),
     ],
@@ -52,8 +53,8 @@ def test_axes(text, values, times):
     ((found, unit),) = parsed.parts
     assert unit == times
     np.testing.assert_allclose(found, values, rtol=1e-14)
-    np.testing.assert_allclose(parsed.resolve({"P1": 10, "P2": 100, "P_star": 1000}.get), found if times is None else
-                               np.multiply(found, {"P1": 10, "P2": 100, "P_star": 1000}[times]))  # fmt: skip
+    thresholds = {"P1": 10, "P2": 100, "P_star": 1000, "P_star or P_x": 2000}
+    np.testing.assert_allclose(parsed.resolve(thresholds.get), np.multiply(found, thresholds.get(times, 1)))
 
 
 def test_an_axis_of_several_ranges():
@@ -82,6 +83,20 @@ def test_multiples_are_of_each_models_own_threshold(tmp_path):
         P = sorted({task.model.P for task in tasks if task.model.L == L})
         np.testing.assert_array_equal(P, np.round(np.geomspace(0.8, 1.25, 5) * star))
     assert len({task.id for task in tasks}) == len(tasks)
+
+
+def test_multiples_of_the_jump_or_else_of_the_steepest_point(tmp_path):
+    """1.5-entmax jumps, sparsemax doesn't: one axis serves both."""
+    models = [Model(V=8, L=64, score=score) for score in ({"name": "entmax", "alpha": 1.5}, "sparsemax")]
+    text = GOOD.replace("× P_star", "× P_star or P_x").replace(
+        "L = [24, 32]", 'L = [64]\nscore = [{name = "entmax"}, "sparsemax"]'
+    )
+    P = [sorted({task.model.P for task in expand(read(text, tmp_path)) if task.model.at(P=None) == m}) for m in models]
+    for model, name, found in zip(models, ("P_star", "P_x"), P, strict=True):
+        at = find_transitions(model).values[name]
+        np.testing.assert_array_equal(found, np.round(np.geomspace(0.8, 1.25, 5) * at))
+    with pytest.raises(SweepErrors, match="sparsemax attention with V = 8, L = 64 has none"):
+        expand(read(text.replace(" or P_x", ""), tmp_path))
 
 
 def test_a_preset_changes_what_it_names(tmp_path):
