@@ -18,8 +18,8 @@ from phasekit.networks.streams import stream
 # Perturbation of the ordered starts, in units of the prior's standard deviations: breaks symmetries, leaves the branch.
 _NOISE = 0.02
 _LARGEST_LOGIT = 1e4
-# Share of U(0, 0) that an ordered start's logits may cost: the start of linear attention, and at most.
-_CHEAP, _DEAR = 0.1, 4.0
+# Share of U(0, 0) that an ordered start's logits cost: for linear attention, and at most.
+_CHEAP, _DEAR = 0.1, 1.0
 
 Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -89,8 +89,8 @@ def uniform_logits(model: Model) -> NDArray[np.float64]:
 def copy_logits(model: Model) -> NDArray[np.float64]:
     """Return logits raised one position back: to half of the weight where rows sum to 1, else as is cheap.
 
-    Scores that grow as a small power need huge logits for half of the weight. No minimum below U(0, 0) costs more than
-    U(0, 0), so a start of more than four times that is brought down to it.
+    No minimum below U(0, 0) has logits that cost more than U(0, 0): a start beyond is brought down to it. Scores that
+    grow as a small power would else start far away, with huge logits.
     """
     shift = np.roll(np.eye(model.L), 1, axis=1).T
 
