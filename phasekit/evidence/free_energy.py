@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.optimize import root
 
 from phasekit.errors import InputError
 
 # MBAR's equations say that each window's weights add up to 1; this far may their logarithm be from 0.
 _RESIDUAL = 1e-4
+# Blocks of the bootstrap in autocorrelation times: what reaches over their ends is lost from the errors.
+_BLOCK = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,7 @@ def free_energy(windows: xr.Dataset, bins: int = 40, *, bootstrap: int = 100, se
     bins : int
         Over the range of all draws.
     bootstrap : int
-        Replicas for the errors. Blocks of draws one autocorrelation time long are resampled within each chain.
+        Replicas for the errors. Blocks of draws, several autocorrelation times long, are resampled within each chain.
     seed : int
 
     Raises
@@ -105,11 +108,14 @@ def free_energy(windows: xr.Dataset, bins: int = 40, *, bootstrap: int = 100, se
     rhats, taus = _convergence(a)
     edges = np.linspace(a.min(), np.nextafter(a.max(), np.inf), bins + 1)
     centres, stiffness = windows.centre.to_numpy(), float(windows.attrs["stiffness"])
-    probability, offsets, overlap = _probabilities(a, centres, stiffness, edges, None)
+    windows_of = _Windows(a, centres, stiffness, edges)
+    offsets, overlap = windows_of.solve()
+    probability = windows_of.probabilities(offsets)
     random = np.random.default_rng(seed)
-    replicas = np.array(
-        [_probabilities(_resampled(a, taus, random), centres, stiffness, edges, offsets)[0] for _ in range(bootstrap)]
-    )
+    replicas = np.empty((bootstrap, bins))
+    for k in range(bootstrap):
+        times = _times_drawn(a.shape, taus, random).ravel()
+        replicas[k] = windows_of.probabilities(windows_of.solve_again(offsets, times), times)
     with np.errstate(divide="ignore"):
         F = np.where(probability > 0, -np.log(probability), np.nan)
     profile = xr.Dataset(
@@ -160,29 +166,69 @@ def _split(F: NDArray[np.float64]) -> tuple[int, int, int] | None:
     return int(np.argmin(F[:top])), top, top + 1 + int(np.argmin(F[top + 1 :]))
 
 
-def _probabilities(
-    a: NDArray[np.float64],
-    centres: NDArray[np.float64],
-    stiffness: float,
-    edges: NDArray[np.float64],
-    initial: NDArray[np.float64] | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return each bin's probability without the springs, the windows' free energies, and their smallest overlap."""
-    flat = a.reshape(len(a), -1)
-    springs = 0.5 * stiffness * (flat.ravel() - centres[:, None]) ** 2
-    counts = np.full(len(a), flat.shape[1])
-    with _quiet_mbar() as MBAR:
-        solved = MBAR(springs, counts, solver_protocol="robust", initial_f_k=initial, relative_tolerance=1e-8)
-        overlap = np.asarray(solved.compute_overlap()["matrix"]) if initial is None else np.eye(len(a))
-    offsets = np.asarray(solved.f_k)
-    # p_n ∝ 1/Σ_k N_k exp(f_k − spring_k): the unbiased weight of every draw
-    log_weight = -np.logaddexp.reduce(offsets[:, None] + np.log(counts)[:, None] - springs, axis=0)
-    norms = np.logaddexp.reduce(offsets[:, None] - springs + log_weight, axis=1)
-    if not np.abs(norms).max() < _RESIDUAL:
-        raise ArithmeticError(f"MBAR's equations were not solved (residual {np.abs(norms).max():.2g})")
-    weight = np.exp(log_weight - log_weight.max())
-    sums, _ = np.histogram(flat.ravel(), edges, weights=weight)
-    return sums / sums.sum(), offsets, float(np.diagonal(overlap, 1).min())
+class _Windows:
+    """The draws of all windows, a of shape (windows, chains, draws), and MBAR's equations for them."""
+
+    def __init__(
+        self, a: NDArray[np.float64], centres: NDArray[np.float64], stiffness: float, edges: NDArray[np.float64]
+    ) -> None:
+        flat = a.ravel()
+        self._springs = 0.5 * stiffness * (flat - centres[:, None]) ** 2
+        self._counts = np.full(len(a), flat.size // len(a))
+        self._bin = np.clip(np.searchsorted(edges, flat, side="right") - 1, 0, len(edges) - 2)
+        self._bins = len(edges) - 1
+
+    def solve(self) -> tuple[NDArray[np.float64], float]:
+        """Return the windows' free energies, and the smallest overlap between neighbours."""
+        with _quiet_mbar() as MBAR:
+            solved = MBAR(self._springs, self._counts, solver_protocol="robust", relative_tolerance=1e-8)
+            overlap = np.asarray(solved.compute_overlap()["matrix"])
+        return np.asarray(solved.f_k), float(np.diagonal(overlap, 1).min())
+
+    def solve_again(self, offsets: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the windows' free energies if each draw had come up so many ``times``.
+
+        pymbar knows draws that count once only, and takes most of a second for each set of them. From the solution for
+        the draws as they are, a few steps of Powell's method (scipy) lead to that for a resampled set.
+        """
+
+        def residual(rest: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            shares = self._shares(np.append(0.0, rest)) * times
+            sums = shares.sum(1)
+            pairs = shares @ (shares / np.where(times > 0, times, 1.0)).T
+            slope = (np.diag(sums) - pairs * self._counts) / sums[:, None]
+            return np.log(sums)[1:], slope[1:, 1:]
+
+        found = root(residual, (offsets - offsets[0])[1:], jac=True, tol=1e-10)
+        return np.append(0.0, found.x)
+
+    def probabilities(
+        self, offsets: NDArray[np.float64], times: NDArray[np.float64] | float = 1.0
+    ) -> NDArray[np.float64]:
+        """Return each bin's probability without the springs.
+
+        Raises
+        ------
+        ArithmeticError
+            If the windows' free energies don't solve the equations.
+        """
+        unsolved = np.abs(np.log((self._shares(offsets) * times).sum(1))).max()
+        if not unsolved < _RESIDUAL:
+            raise ArithmeticError(f"MBAR's equations were not solved (residual {unsolved:.2g})")
+        log_weight = self._log_weight(offsets)
+        weight = np.exp(log_weight - log_weight.max()) * times
+        sums = np.bincount(self._bin, weight, minlength=self._bins)
+        return np.asarray(sums / sums.sum())
+
+    def _log_weight(self, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the unbiased weight of each draw, p_n ∝ 1/Σ_k N_k exp(f_k − spring_k)."""
+        terms = (offsets + np.log(self._counts))[:, None] - self._springs
+        top = terms.max(axis=0)
+        return np.asarray(-(top + np.log(np.exp(terms - top).sum(axis=0))))
+
+    def _shares(self, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return W_kn = exp(f_k − spring_k(n)) p_n; MBAR's equations say that each window's add up to 1."""
+        return np.asarray(np.exp(offsets[:, None] - self._springs + self._log_weight(offsets)))
 
 
 def _convergence(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -194,16 +240,16 @@ def _convergence(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     return np.array([statistics.rhat(each) for each in a]), np.maximum(1.0, a[0].size / sizes)
 
 
-def _resampled(a: NDArray[np.float64], taus: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.float64]:
-    """Return draws with every chain's blocks of one autocorrelation time drawn anew, with replacement."""
-    result = np.empty_like(a)
-    draws = a.shape[-1]
-    for window, tau in enumerate(taus):
-        length = min(draws, int(np.ceil(2 * tau)))
-        for chain in range(a.shape[1]):
+def _times_drawn(shape: tuple[int, ...], taus: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.float64]:
+    """Return how often each draw comes up if every chain's blocks of draws are drawn anew."""
+    result = np.zeros(shape)
+    windows, chains, draws = shape
+    for window, tau in zip(range(windows), taus, strict=True):
+        length = min(draws // 4, int(np.ceil(_BLOCK * tau)))
+        for chain in range(chains):
             begins = random.integers(0, draws, size=-(-draws // length))
             index = (begins[:, None] + np.arange(length)).ravel()[:draws] % draws  # blocks wrap around
-            result[window, chain] = a[window, chain, index]
+            result[window, chain] = np.bincount(index, minlength=draws)
     return result
 
 

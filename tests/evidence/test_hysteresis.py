@@ -1,0 +1,98 @@
+"""Sweeps up and down: chains carried along, loops with an area, and the P at which the two ways part."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from phasekit.errors import InputError
+from phasekit.evidence import Loop, sweep
+from phasekit.model import Model
+from phasekit.samplers import HMC, SGLD, Langevin
+
+
+@pytest.fixture(scope="module")
+def softmax():
+    """P below, between and above the spinodals, 1363 and 1778 (docs/theory.md, section 6)."""
+    model = Model(V=8, L=64, score="softmax")
+    method = Langevin(step=0.08, friction=1.0)
+    settings = {"draws": 40, "thin": 6, "warmup": 120, "members": 2, "dtype": "float32", "device": "cpu"}
+    return sweep(model, (2600, 900, 1500), method, **settings)
+
+
+def test_softmax_has_a_loop_between_its_spinodals(softmax):
+    np.testing.assert_array_equal(softmax.data.P, [900, 1500, 2600])
+    aG = softmax.data.aG.mean(("chain", "draw", "dataset"))
+    assert aG.sel(direction="up").values[1] < 0.02 < 0.15 < aG.sel(direction="down").values[1]
+    for end in (0, 2):
+        assert aG.sel(direction="up").values[end] == pytest.approx(aG.sel(direction="down").values[end], abs=0.02)
+    np.testing.assert_array_equal(softmax.split(), [0, 1, 0])
+    area, error = softmax.area()
+    assert 0.05 < area < 0.15
+    assert area > 5 * error
+
+
+def test_the_verdict_inside_the_loop_is_coexistence(softmax):
+    inside = softmax.diagnoses()[1]
+    assert inside.verdict() == "coexistence"
+    assert [set(well.starts) for well in inside.wells[0]] == [{"up"}, {"down"}]
+
+
+def test_linear_attention_has_no_loop():
+    """Its two ways are independent chains of one law, so that the area is zero within its error."""
+    method = HMC(step=0.3, leaps=6)
+    loop = sweep(Model(V=2, L=4, score="linear"), (10, 20, 40), method, draws=80, warmup=40, members=6, device="cpu")
+    area, error = loop.area()
+    assert abs(area) < 4 * error
+    assert error < 0.3 * float((loop.data.cG**2).mean())
+    assert loop.split(ess_min=5.0).sum() == 0
+
+
+def test_a_chain_goes_on_where_it_ended():
+    """With steps that lead nowhere the whole way up stays at the uniform start, the way down at the copying one."""
+    loop = sweep(Model(V=2, L=6), (20, 40, 80), SGLD(step=1e-9), draws=10, members=2, device="cpu")
+    aG = loop.data.aG.isel(dataset=0)
+    np.testing.assert_allclose(aG, aG.isel(P=0, draw=0).broadcast_like(aG), atol=1e-3)
+    assert float(aG.sel(direction="down").min()) > float(aG.sel(direction="up").max()) + 0.2
+
+
+def test_no_chain_repeats_the_noise_of_another():
+    """With a prior that says all there is (a tiny P), both ways draw from the same law, but not the same numbers."""
+    loop = sweep(Model(V=2, L=3), (1, 2), SGLD(step=0.3), draws=40, warmup=40, members=2, device="cpu")
+    chains = loop.data.aG.isel(dataset=0).stack(way=("direction", "chain")).transpose("way", "P", "draw").to_numpy()
+    correlations = np.corrcoef(chains.reshape(4, -1))[np.triu_indices(4, 1)]
+    assert np.abs(correlations).max() < 0.6
+
+
+def hand_made(up, down, noise=0.001, draws=40, chains=3):
+    """Return a loop whose chains scatter around given means of aG."""
+    random = np.random.default_rng(0)
+    P = np.geomspace(100, 400, len(up))
+    values = np.array([up, down])[:, :, None, None, None]
+    data = values + noise * random.standard_normal((2, len(up), 1, chains, draws))
+    dims = ("direction", "P", "dataset", "chain", "draw")
+    other = noise * random.standard_normal(data.shape)
+    variables = {"aG": (dims, data), **{name: (dims, other) for name in ("s", "s2", "g", "q", "loss")}}
+    return Loop(
+        Model(V=8, L=16), xr.Dataset(variables, {"direction": ["up", "down"], "P": P, "data_seed": ("dataset", [0])})
+    )
+
+
+def test_the_area_is_the_integral_over_the_logarithm_of_P():
+    """A parallelogram: 0.2 wide at the middle of three points ln 2 apart."""
+    area, error = hand_made([0.0, 0.0, 0.2], [0.0, 0.2, 0.2]).area()
+    assert area == pytest.approx(0.2 * np.log(2), abs=4 * error)
+    assert 0 < error < 0.001
+
+
+def test_ways_part_only_where_each_keeps_to_its_well():
+    np.testing.assert_array_equal(hand_made([0.0, 0.0, 0.2], [0.0, 0.2, 0.2]).split(), [0, 1, 0])
+    mixed = hand_made([0.0, 0.0, 0.2], [0.0, 0.0, 0.2])
+    mixed.data["aG"].loc[{"P": mixed.data.P[1], "chain": 0}] += 0.2  # one chain of each way in either well
+    np.testing.assert_array_equal(mixed.split(), [0, 0, 0])
+
+
+def test_sweeps_refuse_what_shows_no_loop():
+    with pytest.raises(InputError, match="at least two"):
+        sweep(Model(V=2, L=3), (10, 10), HMC(), draws=1)
+    with pytest.raises(InputError, match="members"):
+        sweep(Model(V=2, L=3), (10, 20), HMC(), draws=1, members=1)
