@@ -10,6 +10,9 @@ from scipy.optimize import elementwise
 
 from phasekit.model import Parameters
 
+_NEWTON_STEPS = 200
+_NEWTON_PRECISION = 4e-16
+
 Array = NDArray[np.float64]
 #: ``f(x, parameters, *extras)``, elementwise.
 Function = Callable[..., Array]
@@ -44,6 +47,27 @@ def minimum(
     args = (*_numbers(p, bracket[0].shape), *extras)
     solution = elementwise.find_minimum(_on_numbers(function, p), bracket, args=args)
     return np.where(solution.success, solution.x, np.nan), np.where(solution.success, solution.f_x, np.nan)
+
+
+def newton(function: Callable[[Array], tuple[Array, Array]], low: Array, high: Array, start: Array) -> Array:
+    """Return the root of ``function``, which returns (value, slope), between ``low`` and ``high``, elementwise.
+
+    Newton's method, with halving where a step leaves what is left of the bracket: for functions so cheap that the
+    bookkeeping of :func:`root` would cost most of the time. The value must not fall from ``low`` to ``high``. Where it
+    has one sign throughout, the end nearest to its root is returned.
+    """
+    x = np.clip(start, low, high)
+    for _ in range(_NEWTON_STEPS):
+        value, slope = function(x)
+        low, high = np.where(value < 0, x, low), np.where(value > 0, x, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = x - value / slope
+        inside = (step >= low) & (step <= high)
+        new = np.where(value == 0, x, np.where(inside, step, (low + high) / 2))
+        moved, x = np.abs(new - x), new
+        if (moved <= _NEWTON_PRECISION * np.abs(x)).all():
+            break
+    return np.asarray(x)
 
 
 def _numbers(p: Parameters, shape: tuple[int, ...]) -> list[Array]:

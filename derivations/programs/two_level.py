@@ -51,11 +51,37 @@ def module() -> Module:
                 ),
                 (action, sp.diff(action, delta), sp.diff(action, delta, 2)),
             ),
+            _force(),
             _entmax(),
         ),
         "Φ to a few units in the last place of its own value, its first derivative too (a single product); the second "
         "one relative to the sum of the absolute values of its terms. The gap and its first derivative have full "
-        "relative accuracy for k δ > 0.",
+        "relative accuracy for k δ > 0, the force and its logarithmic slope always (sums of positive terms).",
+    )
+
+
+def _force() -> Function:
+    a, b, c, d, e, f = sp.symbols("a b c d e f", positive=True)
+    derived = two_level.data_force()
+    return Function(
+        "data_force",
+        "Return (force, d ln force/d ln t): the force −dΦ/dδ of data of strength t = Pσ_w²/(κV).",
+        (delta, t, V, L, sigma_w),
+        (
+            Line(x, (L - 1) * sp.exp(-delta), "odds against the copy entry"),
+            Line(a, 1 + x),
+            Line(b, x / (L - 1)),
+            Line(c, a**2),
+            Line(d, c + t * (1 + b * x)),
+            Line(e, t * b),
+            Line(f, a + e),
+        ),
+        (
+            (V - 1) / sigma_w**2 * x * f * (t / d) ** 2,
+            2 * c / d + e / f,
+        ),
+        (derived, t * sp.diff(derived, t) / derived),
+        (sp.Eq(sp.Symbol("force"), derived),),
     )
 
 

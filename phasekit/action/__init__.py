@@ -1,24 +1,19 @@
 """Effective actions: one object per score function and estimator, over numerics emitted by ``derivations/``."""
 
 from phasekit.action.base import Action, Averages, Jet, Profile
+from phasekit.action.entmax import EntmaxMap
 from phasekit.action.linear import LinearMap
 from phasekit.action.linear_posterior import LinearPosterior
 from phasekit.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
 from phasekit.action.row_posterior import RowPosterior
 from phasekit.action.softmax import SoftmaxMap
-from phasekit.action.two_level import ElementwiseMap, EntmaxMap
+from phasekit.action.two_level import SmoothMap
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model
-from phasekit.scores.elementwise import ElementwiseSoftmax
-from phasekit.scores.softmax import Softmax
+from phasekit.scores import Entmax, Linear, PerHead, Score, Softmax, Sparsemax
 
-_ACTIONS: dict[tuple[str, str], Action] = {
-    ("linear", "map"): LinearMap(),
-    ("linear", "posterior"): LinearPosterior(),
-    ("softmax", "map"): SoftmaxMap(),
-    ("sparsemax", "map"): EntmaxMap(),
-    ("entmax", "map"): EntmaxMap(),
-}
+_LINEAR: dict[Estimator, Action] = {"map": LinearMap(), "posterior": LinearPosterior()}
+_SOFTMAX, _ENTMAX = SoftmaxMap(), EntmaxMap()
 
 
 def action_for(model: Model, estimator: Estimator = "map") -> Action:
@@ -29,25 +24,35 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     InputError
         If there is no theory for this combination.
     """
+    score = model.score
     if model.key_dim is not None:
         return nuclear_action(model, estimator)
-    if estimator == "posterior" and model.score.normalised and model.score.uses_logits:
-        return RowPosterior(model.score)
-    if isinstance(model.score, ElementwiseSoftmax) and not isinstance(model.score, Softmax):
-        return ElementwiseMap(model.score)
-    try:
-        return _ACTIONS[model.score.name, estimator]
-    except KeyError:
-        known = ", ".join(f"{score} ({name})" for score, name in sorted(_ACTIONS))
-        raise InputError(
-            "score and estimator", f"{model.score.name} ({estimator})", f"has no theory; there is {known}"
-        ) from None
+    if isinstance(score, Linear):
+        return _LINEAR[estimator]
+    reason = _why_not(score)
+    if reason is not None:
+        raise InputError("score", score.name, f"has no theory: {reason}")
+    if estimator == "posterior":
+        return RowPosterior(score)
+    if isinstance(score, Softmax):
+        return _SOFTMAX
+    return _ENTMAX if isinstance(score, Entmax | Sparsemax) else SmoothMap(score)
+
+
+def _why_not(score: Score) -> str | None:
+    """Return what keeps a score from the theories of normalised scores; None if nothing does."""
+    if isinstance(score, PerHead):
+        return "a model is one head; give it one of the scores"
+    if not score.uses_logits:
+        return "its weights are no function of the logits"
+    if not score.normalised:
+        return "its rows don't sum to one"
+    return None
 
 
 __all__ = [
     "Action",
     "Averages",
-    "ElementwiseMap",
     "EntmaxMap",
     "Jet",
     "LinearMap",
@@ -55,6 +60,7 @@ __all__ = [
     "LinearPosterior",
     "Profile",
     "RowPosterior",
+    "SmoothMap",
     "SoftmaxMap",
     "SoftmaxNuclear",
     "action_for",

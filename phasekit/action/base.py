@@ -144,6 +144,13 @@ class Action(ABC):
                 return nodes[:, 1:]
             p = p.replace(P=np.where(reached, p.P, 10 * p.P))
 
+    def balancing_strength(self, u: Array, p: Parameters) -> Array | None:
+        """Return the strength t = Pσ_w²/(κV) of the data that makes ``u`` stationary; None where no formula gives it.
+
+        It is then found as a root of the profile's slope. The P of ``p`` is ignored.
+        """
+        return None
+
     def fluctuation(self, z: Point, p: Parameters) -> Array | None:
         """Return what Gaussian fluctuations around a minimum add to the action, beyond its value; None for a point."""
         return None

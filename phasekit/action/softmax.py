@@ -7,12 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from phasekit.action.base import Action, Array, Averages, Jet, Mask, Point, Profile
+from phasekit.action.base import Array, Jet, Mask, Point, Profile
 from phasekit.action.generated import softmax_map as generated
+from phasekit.action.two_level import TwoLevelMap, gap_scale
 from phasekit.model import Parameters
 
 
-class SoftmaxMap(Action):
+class SoftmaxMap(TwoLevelMap):
     """One logit per row, that of the copied position, stands a gap Δ above the others.
 
     Positional and token+position inputs give the same action: softmax ignores a shift of a row, and the pattern needs
@@ -20,27 +21,25 @@ class SoftmaxMap(Action):
     """
 
     coordinates: ClassVar[tuple[str, ...]] = ("gap",)
-    order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
-    symmetric: ClassVar[bool] = False
     cells: ClassVar[int] = 32  # 24 find the same minima as 512 in 40 000 random models
 
     def physical(self, z: Point, p: Parameters) -> Point:
-        return (z[0] * _gap_scale(p),)
+        return (z[0] * gap_scale(p),)
 
     def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
-        scale = _gap_scale(p)
+        scale = gap_scale(p)
         return (generated.gradient(z[0] * scale, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa) * scale,)
 
     def jet(self, z: Point, p: Parameters) -> Jet:
-        scale = _gap_scale(p)
+        scale = gap_scale(p)
         value, slope, curvature = generated.jet(z[0] * scale, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
         return Jet(value, (slope * scale,), ((curvature * scale**2,),))
 
-    def loss(self, z: Point, p: Parameters) -> Array:
-        return generated.loss(z[0] * _gap_scale(p), p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
+    def log_odds(self, z: Point, p: Parameters) -> Array:
+        return np.asarray(z[0] * gap_scale(p))
 
-    def averages(self, z: Point, p: Parameters) -> Averages:
-        return Averages(*generated.averages(z[0] * _gap_scale(p), p.L))
+    def price(self, u: Array, p: Parameters) -> tuple[Array, Array]:
+        return u, (p.L - 1) / p.sigma_g**2 * u
 
     def path(self, p: Parameters, cells: int) -> Array:
         # The path coordinate is the gap itself. The data pull towards larger gaps at every Δ (their force is
@@ -48,12 +47,7 @@ class SoftmaxMap(Action):
         return largest_gap(p, lambda gap: (p.L - 1) / p.sigma_g**2 * gap)[:, None] * np.linspace(0.0, 1.0, cells + 1)
 
     def profile(self, u: Array, p: Parameters) -> Profile:
-        return Profile((u / _gap_scale(p),), generated.gradient(u, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa))
-
-
-def _gap_scale(p: Parameters) -> Array:
-    """Prior standard deviation of the gap: the cost is (L−1) Δ²/(2σ_g²)."""
-    return np.asarray(p.sigma_g / np.sqrt(p.L - 1))
+        return Profile((u / gap_scale(p),), generated.gradient(u, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa))
 
 
 def largest_gap(p: Parameters, prior_force: Callable[[Array], Array]) -> Array:

@@ -7,7 +7,7 @@ attention, whatever the score. Scores differ in what it costs to reach δ.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,15 @@ from phasekit import solve
 from phasekit.action.base import Action, Array, Averages, Jet, Point, Profile
 from phasekit.action.generated import softmax_map
 from phasekit.action.generated import two_level as generated
+from phasekit.action.log_odds import OddsJet, log_odds_of
 from phasekit.model import Parameters
-from phasekit.scores.elementwise import ElementwiseSoftmax
+from phasekit.scores import Score
 
-if TYPE_CHECKING:
-    from torch import Tensor
+#: Half the range of ln t that is searched.
+_LOG_RANGE = 150.0
 
 
-class _Data(NamedTuple):
+class Data(NamedTuple):
     """Φ(δ) and its first two derivatives."""
 
     value: Array
@@ -50,6 +51,21 @@ class TwoLevelMap(Action):
         """Return δ."""
         raise NotImplementedError
 
+    def price(self, u: Array, p: Parameters) -> tuple[Array, Array]:
+        """Return δ at path coordinates ``u`` and the force dS_prior/dδ of the prior there; the data are in neither."""
+        raise NotImplementedError
+
+    def balancing_strength(self, u: Array, p: Parameters) -> Array:
+        """Return the t at which the data's force, which grows with t at every δ, is that of the prior."""
+        delta, price = self.price(u, p)
+
+        def excess(log_t: Array) -> tuple[Array, Array]:
+            force, steepness = generated.data_force(delta, np.exp(log_t), p.V, p.L, p.sigma_w)
+            return np.log(force / price), steepness
+
+        edge = np.full(np.shape(delta), _LOG_RANGE)
+        return np.asarray(np.exp(solve.newton(excess, -edge, edge, np.zeros(np.shape(delta)))))
+
     def path(self, p: Parameters, cells: int) -> Array:
         # The coordinate is the gap, in even steps of asinh: scores that grow as powers need gaps from 1 to thousands.
         # Beyond three times the gap whose prior alone costs all that the data can give, no minimum was ever found.
@@ -57,141 +73,78 @@ class TwoLevelMap(Action):
         return np.sinh(np.arcsinh(last)[:, None] * np.linspace(0.0, 1.0, cells + 1))
 
 
-class ElementwiseMap(TwoLevelMap):
-    """Scores f(h)/Σf with f = exp(t): δ = t(u) − t(v) for logits u on the copy entry and v on the others.
+class SmoothMap(TwoLevelMap):
+    """Smooth log odds δ(u, v) of logits u on the copy entry and v on the others: the softmax family, mixtures.
 
     In terms of the gap u − v and the row mean m the prior costs [(L−1) gap² + λ m²]/(2σ_g²), λ the pooling cost. At a
     stationary point both feel the same −Φ'(δ): λ m δ_gap = (L−1) gap δ_m contains neither the data nor P. So the
     stationary points of all P lie on one curve m(gap), on which the search for minima runs.
+
+    Raises
+    ------
+    InputError
+        For a score without smooth log odds.
     """
 
     coordinates: ClassVar[tuple[str, ...]] = ("gap", "mean")
 
-    def __init__(self, score: ElementwiseSoftmax) -> None:
+    def __init__(self, score: Score) -> None:
         self.score = score
+        self._odds = log_odds_of(score)
 
     def physical(self, z: Point, p: Parameters) -> Point:
-        return z[0] * _gap_scale(p), z[1] * _mean_scale(p)
+        return z[0] * gap_scale(p), z[1] * _mean_scale(p)
 
     def log_odds(self, z: Point, p: Parameters) -> Array:
-        u, v = _levels(self.physical(z, p), p)
-        return np.asarray(self._transform(u, p)[0] - self._transform(v, p)[0])
+        return self._at(self.physical(z, p), p).value
 
     def jet(self, z: Point, p: Parameters) -> Jet:
-        u, v = _levels(self.physical(z, p), p)
-        (up, up1, up2), (down, down1, down2) = self._transform(u, p), self._transform(v, p)
-        share = 1 - 1 / p.L  # du/dgap; dv/dgap = −1/L, du/dm = dv/dm = 1
-        data = _data(up - down, p)
-        gap, mean = up1 * share + down1 / p.L, up1 - down1
-        second = (up2 * share**2 - down2 / p.L**2, up2 * share + down2 / p.L, up2 - down2)
-        a, b = _gap_scale(p), _mean_scale(p)
+        odds = self._at(self.physical(z, p), p)
+        data = data_jet(odds.value, p)
+        (gap, mean), (gap_gap, gap_mean, mean_mean) = _slopes(odds, p), _bends(odds, p)
+        a, b = gap_scale(p), _mean_scale(p)
         gradient = (a * data.slope * gap + z[0], b * data.slope * mean + z[1])
-        gg = a**2 * (data.curvature * gap**2 + data.slope * second[0]) + 1
-        gm = a * b * (data.curvature * gap * mean + data.slope * second[1])
-        mm = b**2 * (data.curvature * mean**2 + data.slope * second[2]) + 1
+        gg = a**2 * (data.curvature * gap**2 + data.slope * gap_gap) + 1
+        gm = a * b * (data.curvature * gap * mean + data.slope * gap_mean)
+        mm = b**2 * (data.curvature * mean**2 + data.slope * mean_mean) + 1
         return Jet(data.value + (z[0] ** 2 + z[1] ** 2) / 2, gradient, ((gg, gm), (gm, mm)))
 
     def profile(self, u: Array, p: Parameters) -> Profile:
         """Return the points with relaxed mean, and ∂S/∂gap there, which has the sign of the profile's slope."""
         mean = self._relaxed_mean(u, p)
-        z = (u / _gap_scale(p), mean / _mean_scale(p))
-        high, low = _levels((u, mean), p)
-        (up, up1, _), (down, down1, _) = self._transform(high, p), self._transform(low, p)
-        rise = up1 * (1 - 1 / p.L) + down1 / p.L
-        return Profile(z, _data(up - down, p).slope * rise + u * (p.L - 1) / p.sigma_g**2)
+        z = (u / gap_scale(p), mean / _mean_scale(p))
+        odds = self._at((u, mean), p)
+        return Profile(z, data_jet(odds.value, p).slope * _slopes(odds, p)[0] + u * (p.L - 1) / p.sigma_g**2)
+
+    def _at(self, x: Point, p: Parameters) -> OddsJet:
+        return self._odds.jet(*_levels(x, p), p)
+
+    def price(self, u: Array, p: Parameters) -> tuple[Array, Array]:
+        odds = self._at((u, self._relaxed_mean(u, p)), p)
+        return odds.value, u * (p.L - 1) / (p.sigma_g**2 * _slopes(odds, p)[0])
 
     def _relaxed_mean(self, gap: Array, p: Parameters) -> Array:
-        def balance(mean: Array, p: Parameters, gap: Array) -> Array:
-            u, v = _levels((gap, mean), p)
-            up, down = self._transform(u, p)[1], self._transform(v, p)[1]
-            rise = up * (1 - 1 / p.L) + down / p.L
-            return p.pooling_cost * mean * rise - (p.L - 1) * gap * (up - down)
-
+        """Return the m with λ m δ_gap = (L−1) gap δ_m: on the side of the pull, no further than a whole gap."""
         gap = np.broadcast_to(gap, np.broadcast_shapes(np.shape(gap), p.shape))
-        at_zero = balance(np.zeros(gap.shape), p, gap)
-        flat = np.abs(at_zero) <= 1e-15 * (p.L - 1) * np.abs(gap)  # a score that ignores a shift of the row
-        # The mean lies on the side to which it is pulled, and no further than a whole gap.
-        end = np.where(at_zero > 0, -gap, gap)
-        root = solve.root(balance, np.minimum(end, 0.0), np.maximum(end, 0.0), p, gap, relative=1e-14)
-        if np.isnan(root[~flat]).any():
-            raise ArithmeticError(f"no row mean balances the logits of {self.score!r} at some gap")
-        return np.where(flat, 0.0, root)
 
-    def _transform(self, x: Array, p: Parameters) -> tuple[Array, Array, Array]:
-        """Return t and its first two derivatives, by automatic differentiation of the score's slope."""
-        import torch
+        def balance(mean: Array) -> tuple[Array, Array]:
+            odds = self._at((gap, mean), p)
+            (on_gap, on_mean), (_, gap_mean, mean_mean) = _slopes(odds, p), _bends(odds, p)
+            value = p.pooling_cost * mean * on_gap - (p.L - 1) * gap * on_mean
+            return value, p.pooling_cost * (on_gap + mean * gap_mean) - (p.L - 1) * gap * mean_mean
 
-        shape = np.broadcast_shapes(np.shape(x), p.shape)
-        point = torch.tensor(np.broadcast_to(x, shape), dtype=torch.float64, requires_grad=True)
-        values: dict[str, Tensor] = {
-            name: torch.tensor(np.broadcast_to(p.score[name], shape), dtype=torch.float64)
-            for name in self.score.learnable
-        }
-        slope = self.score.slope(point, **values) + 0 * point
-        (second,) = torch.autograd.grad(slope.sum(), point)
-        with torch.no_grad():
-            value = self.score.transform(point.detach(), **values) + 0 * point.detach()
-        return value.numpy(), slope.detach().numpy(), second.numpy()
+        pull = balance(np.zeros(gap.shape))[0]
+        pull = np.where(
+            np.abs(pull) <= 1e-15 * (p.L - 1) * np.abs(gap), 0.0, pull
+        )  # rounding, of shift-invariant scores
+        if not pull.any():
+            return np.zeros(gap.shape)
+        return solve.newton(balance, np.where(pull > 0, -gap, 0.0), np.where(pull < 0, gap, 0.0), np.zeros(gap.shape))
 
 
-class EntmaxMap(TwoLevelMap):
-    """α-entmax, sparsemax (α = 2): with k = α − 1 the gap p^k (1 − e^(−kδ))/k gives log odds δ and copy weight p.
-
-    Rows ignore a shift, so the cost is (L−1) gap²/(2σ_g²). At the gap 1/k the copy entry has all the weight.
-    """
-
-    coordinates: ClassVar[tuple[str, ...]] = ("gap",)
-
-    def physical(self, z: Point, p: Parameters) -> Point:
-        return (z[0] * _gap_scale(p),)
-
-    def log_odds(self, z: Point, p: Parameters) -> Array:
-        return self._odds(z[0] * _gap_scale(p), p)
-
-    def jet(self, z: Point, p: Parameters) -> Jet:
-        delta = self.log_odds(z, p)
-        data, (_, needed, bend) = _data(delta, p), _entmax_gap(delta, p)
-        partial = z[0] * _gap_scale(p) < 1 / _k(p)  # beyond, the copy entry has all the weight and the data are content
-        scale = np.where(partial, _gap_scale(p) / needed, 0.0)  # dδ/dz
-        curvature = scale**2 * (data.curvature - data.slope * bend / needed)
-        return Jet(data.value + z[0] ** 2 / 2, (data.slope * scale + z[0],), ((curvature + 1,),))
-
-    def profile(self, u: Array, p: Parameters) -> Profile:
-        delta = self._odds(u, p)
-        slope = _data(delta, p).slope / _entmax_gap(delta, p)[1] + u * (p.L - 1) / p.sigma_g**2
-        return Profile((u / _gap_scale(p),), slope)
-
-    def path(self, p: Parameters, cells: int) -> Array:
-        most = (1 - 1e-9) / _k(p)
-        last = np.minimum(super().path(p, 1)[:, -1], most)
-        return np.sinh(np.arcsinh(last)[:, None] * np.linspace(0.0, 1.0, cells + 1))
-
-    def _odds(self, gap: Array, p: Parameters) -> Array:
-        def excess(delta: Array, p: Parameters, gap: Array) -> Array:
-            return _entmax_gap(delta, p)[0] - gap
-
-        shape = np.broadcast_shapes(np.shape(gap), p.shape)
-        gap = np.broadcast_to(gap, shape)
-        k = _k(p)
-        # From below: no log odds are smaller than the gap over p^(k−1) … ; 1 − e^(−kδ) ≥ k·gap.
-        low = np.broadcast_to(np.minimum(-1.0, gap), shape)
-        high = np.broadcast_to(np.log(p.L - 1) + 40 / np.minimum(k, 1.0), shape)
-        root = solve.root(excess, low, high, p, gap, relative=1e-15)
-        return np.where(gap == 0, 0.0, np.where(np.isnan(root), high, root))
-
-
-def _k(p: Parameters) -> Array:
-    """Return α − 1; sparsemax has no number of its own."""
-    return np.asarray(p.score["alpha"] - 1) if "alpha" in p.score else np.ones(p.shape)
-
-
-def _entmax_gap(delta: Array, p: Parameters) -> tuple[Array, Array, Array]:
-    """Return the gap and its first two derivatives in δ."""
-    return generated.entmax_gap(delta, p.L, _k(p))
-
-
-def _data(delta: Array, p: Parameters) -> _Data:
-    return _Data(*generated.data_jet(delta, p.P, p.V, p.L, p.sigma_w, p.kappa))
+def data_jet(delta: Array, p: Parameters) -> Data:
+    """Return Φ(δ) with its derivatives."""
+    return Data(*generated.data_jet(delta, p.P, p.V, p.L, p.sigma_w, p.kappa))
 
 
 def _levels(x: Point, p: Parameters) -> tuple[Array, Array]:
@@ -200,7 +153,23 @@ def _levels(x: Point, p: Parameters) -> tuple[Array, Array]:
     return mean + gap * (1 - 1 / p.L), mean - gap / p.L
 
 
-def _gap_scale(p: Parameters) -> Array:
+def _slopes(odds: OddsJet, p: Parameters) -> tuple[Array, Array]:
+    """Return ∂δ/∂gap and ∂δ/∂mean: du/dgap = 1 − 1/L, dv/dgap = −1/L, du/dm = dv/dm = 1."""
+    return odds.u * (1 - 1 / p.L) - odds.v / p.L, odds.u + odds.v
+
+
+def _bends(odds: OddsJet, p: Parameters) -> tuple[Array, Array, Array]:
+    """Return the second derivatives of δ: gap gap, gap mean, mean mean."""
+    up, down = 1 - 1 / p.L, -1 / p.L
+    return (
+        odds.uu * up**2 + 2 * odds.uv * up * down + odds.vv * down**2,
+        odds.uu * up + odds.uv * (up + down) + odds.vv * down,
+        odds.uu + 2 * odds.uv + odds.vv,
+    )
+
+
+def gap_scale(p: Parameters) -> Array:
+    """Return the prior standard deviation of the gap."""
     return np.asarray(p.sigma_g / np.sqrt(p.L - 1))
 
 

@@ -57,6 +57,9 @@ class _Curve:
 
     def at(self, u: Array, p: Parameters) -> Parameters:
         """Return the parameters with the P that makes ``u`` stationary."""
+        strength = self.action.balancing_strength(u, p)
+        if strength is not None:
+            return p.replace(P=strength * p.kappa * p.V / p.sigma_w**2)
         centre = np.log(p.kappa * p.V / p.sigma_w**2) + np.zeros(np.shape(u))
         log_P = solve.root(self._slope_at_log_P, centre - _LOG_RANGE, centre + _LOG_RANGE, p, u)
         return p.replace(P=np.exp(log_P))

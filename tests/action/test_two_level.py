@@ -5,11 +5,12 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from phasekit import Model, find_minima, find_transitions
-from phasekit.action import ElementwiseMap, EntmaxMap, action_for
+from phasekit import InputError, Model, find_minima, find_transitions
+from phasekit.action import EntmaxMap, SmoothMap, action_for
 
 SSA = {"name": "ssa", "n": 2.5, "b": 1.0}
-SCORES = [SSA, {"name": "temperature", "T": 0.7}, {"name": "entmax", "alpha": 1.5}, {"name": "sparsemax"}]
+MIXTURE = {"name": "mixture", "scores": ["softmax", SSA], "shares": [0.3, 0.7]}
+SCORES = [SSA, {"name": "temperature", "T": 0.7}, {"name": "entmax", "alpha": 1.5}, {"name": "sparsemax"}, MIXTURE]
 
 
 def free_energy(model):
@@ -79,6 +80,49 @@ def test_jumps(described, L, P_star, digits):
     assert found.values["P_star"] == pytest.approx(P_star, abs=digits)
 
 
+@pytest.mark.parametrize("described", [{"name": "sparsemax"}, {"name": "entmax", "alpha": 2.5}])
+def test_a_minimum_in_the_kink(described):
+    """With a large vocabulary the data still pull when the copy entry has all the weight: the minimum sits there."""
+    model = Model(V=200, L=16, score=described)
+    found = {P: find_minima(model.at(P=P)) for P in (30.0, 1e5)}
+    for P, minima in found.items():
+        assert minima.converged.all()
+        value = free_energy(model.at(P=P))
+        brute = min(value(np.eye(16)[0] * gap - gap / 16)[0] for gap in np.append(np.linspace(0, 1.5, 201), 2 / 3))
+        assert float(minima.action[0]) == pytest.approx(brute, rel=2e-3)
+        assert minima.action[0] <= brute * (1 + 1e-12)
+    assert found[1e5].order_parameters["aG"][0] == pytest.approx(1, abs=1e-12)
+    assert found[30.0].order_parameters["aG"][0] < 0.9
+
+
+def test_close_to_the_kink():
+    """For α < 2 it is never reached, however many the data, but approached beyond what the gap resolves."""
+    found = find_minima(Model(V=8, L=64, P=1e12, score={"name": "entmax", "alpha": 1.9}))
+    assert found.converged.all()
+    assert found.coordinates["gap"][0] < 1 / 0.9
+
+
+def test_mixture_of_one_score_with_itself_is_that_score():
+    alone = find_transitions(Model(V=8, L=64, score=SSA)).values
+    twice = find_transitions(Model(V=8, L=64, score={"name": "mixture", "scores": [SSA, SSA]})).values
+    assert twice["P_star"] == pytest.approx(alone["P_star"], rel=1e-9)
+    np.testing.assert_allclose(twice["spinodals"], alone["spinodals"], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("described", "why"),
+    [
+        ({"name": "per-head"}, "one of the scores"),
+        ({"name": "sa-softmax"}, "don't sum to one"),
+        ({"name": "cosformer"}, "no function of the logits"),
+        ({"name": "mixture", "scores": ["softmax", "sparsemax"]}, "softmax family"),
+    ],
+)
+def test_scores_without_a_theory_say_why(described, why):
+    with pytest.raises(InputError, match=why):
+        find_transitions(Model(V=8, L=64, score=described))
+
+
 def test_smooth_scores():
     assert find_transitions(Model(V=8, L=64, score={"name": "ssa", "n": 1.5, "b": 1.0})).order == "crossover"
     sparse = find_transitions(Model(V=8, L=64, score="sparsemax"))
@@ -87,5 +131,5 @@ def test_smooth_scores():
 
 
 def test_actions_are_chosen_by_kind_of_score():
-    assert isinstance(action_for(Model(V=8, L=64, score=SSA)), ElementwiseMap)
+    assert isinstance(action_for(Model(V=8, L=64, score=SSA)), SmoothMap)
     assert isinstance(action_for(Model(V=8, L=64, score="sparsemax")), EntmaxMap)

@@ -71,3 +71,17 @@ def test_stiffnesses_are_the_cheapest_weights_of_an_explicit_problem(inputs):
         norm, lam = np.sum(G**2), (V * L / (V + L)) ** 2
     A, B, C = (float(e.subs({derived.L: L, derived.lam: lam})) for e in derived.stiffnesses())
     assert A * u**2 + 2 * B * u * w + C * w**2 == pytest.approx(norm, rel=1e-10)
+
+
+def test_force_is_the_slope_of_the_data_part():
+    rng = np.random.default_rng(3)
+    V, L, delta = rng.integers(2, 200, 300), rng.integers(2, 300, 300), rng.uniform(0, 12, 300)
+    sigma_w, kappa, t = 10 ** rng.uniform(-1, 1, (3, 300))
+    force, steepness = two_level.data_force(delta, t, V, L, sigma_w)
+    slope = two_level.data_jet(delta, t * kappa * V / sigma_w**2, V, L, sigma_w, kappa)[1]
+    np.testing.assert_allclose(force, -slope, rtol=1e-12)
+    np.testing.assert_allclose(
+        steepness,
+        (t * two_level.data_force(delta, t * (1 + 1j * STEP), V, L, sigma_w)[0]).imag / STEP / (t * force),
+        rtol=1e-10,
+    )

@@ -4,7 +4,7 @@
 
 Accuracy: Φ to a few units in the last place of its own value, its first derivative too (a single product); the second
 one relative to the sum of the absolute values of its terms. The gap and its first derivative have full relative
-accuracy for k δ > 0.
+accuracy for k δ > 0, the force and its logarithmic slope always (sums of positive terms).
 
 Arguments are float64 numbers or arrays that broadcast against each other; P may be any positive number, V and L any
 number from 2. The model is that of docs/theory.md; lam is the pooling cost λ of its section 4.
@@ -33,6 +33,27 @@ def data_jet(delta: Array, P: Array, V: Array, L: Array, sigma_w: Array, kappa: 
     force = pull * x * per_D**2
     wide = 1 + 2 * y
     return base + bulk * N * per_D, -(1 + y) * force, per_D * force * (full * wide - x * (2 + y * (2 + wide)))
+
+
+def data_force(delta: Array, t: Array, V: Array, L: Array, sigma_w: Array) -> tuple[Array, Array]:
+    """Return (force, d ln force/d ln t): the force −dΦ/dδ of data of strength t = Pσ_w²/(κV).
+
+              2                 ⎛             -δ      -δ⎞  -δ
+             t ⋅(L - 1)⋅(V - 1)⋅⎝1 + (L - 1)⋅ℯ   + t⋅ℯ  ⎠⋅ℯ
+    force = ──────────────────────────────────────────────────
+                                                             2
+                 ⎛                 2                        ⎞
+               2 ⎜⎛             -δ⎞      ⎛             -2⋅δ⎞⎟
+            σ_w ⋅⎝⎝1 + (L - 1)⋅ℯ  ⎠  + t⋅⎝1 + (L - 1)⋅ℯ    ⎠⎠
+    """
+    x = (L - 1) * np.exp(-delta)  # odds against the copy entry
+    a = 1 + x
+    b = x / (L - 1)
+    c = a**2
+    d = t * (1 + x * b) + c
+    e = t * b
+    f = a + e
+    return t**2 * (V - 1) * x * f / (sigma_w**2 * d**2), 2 * c / d + e / f
 
 
 def entmax_gap(delta: Array, L: Array, k: Array) -> tuple[Array, Array, Array]:
