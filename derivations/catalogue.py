@@ -17,6 +17,7 @@ from derivations import (
     vocabulary,
 )
 from derivations.saturation.proofs import PROOFS
+from derivations.score_laws import laws
 from derivations.steps import Derivation
 
 _MODULES = (
@@ -31,6 +32,7 @@ _MODULES = (
     softmax,
     jump,
     two_level,
+    laws,
     nuclear,
 )
 

@@ -19,10 +19,11 @@ import sympy as sp
 
 from derivations.copying import spread
 from derivations.printer import Printer, UnreadableCode
-from derivations.programs import linear_map, mean_field, softmax_map, thresholds, two_level
+from derivations.programs import linear_map, mean_field, score_laws, softmax_map, thresholds, two_level
 from derivations.programs.program import Function, Module
+from derivations.score_laws.any_score import odds, price
 from derivations.symbols import D, c1, cG, g, gap, q, s, s2
-from derivations.two_level import delta
+from derivations.two_level import delta, u, w
 from derivations.typeset import unicode
 from phasekit.files import atomic
 
@@ -30,7 +31,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "phasekit" / "action" / "gener
 WIDTH = 120
 
 #: Arguments that usually are large arrays; all others describe the model.
-COORDINATES = (gap, c1, cG, s, s2, g, q, D, spread, delta)
+COORDINATES = (gap, c1, cG, s, s2, g, q, D, spread, delta, odds, price, u, w)
 
 ARGUMENTS = (
     "Arguments are float64 numbers or arrays that broadcast against each other; P may be any positive number, V and L "
@@ -67,7 +68,7 @@ def stale(folder: Path) -> list[Path]:
 @cache
 def sources() -> dict[str, str]:
     """Return file names and texts of all generated modules."""
-    programs = (linear_map, softmax_map, two_level, mean_field, thresholds)
+    programs = (linear_map, softmax_map, two_level, mean_field, thresholds, score_laws)
     modules = [program.module() for program in programs]
     texts = {f"{module.name}.py": module_source(module) for module in modules}
     names = ", ".join(f"``{module.name}``" for module in modules)

@@ -109,6 +109,9 @@ class Printer:
             return f"np.sqrt({self(base)})", _ATOM
         if exponent.is_Rational and exponent.is_negative:
             return self._product(e)
+        if exponent.free_symbols:
+            power = "**" if base.is_Symbol and exponent.is_Symbol else " ** "
+            return f"{self._bound(base, _ATOM)}{power}{self._bound(exponent, _ATOM)}", _POWER
         square = f"{self(base)}**2" if base.is_Symbol else f"({self(base)}) ** 2"
         if exponent == 2:
             return square, _POWER
