@@ -9,7 +9,7 @@ from __future__ import annotations
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
-from derivations import two_level
+from derivations import jump, two_level
 from derivations.programs.program import Function, Line, Module
 from derivations.proof import require_equal
 from derivations.score_laws import any_score, entmax, ssa
@@ -23,7 +23,7 @@ from derivations.two_level import delta, k, u, w, weight
 over, under, pay, share, past, whole = sp.symbols("over under pay share past whole", positive=True)
 A, B, C, pull, stiff, high, low = sp.symbols("A B C pull stiff high low", positive=True)
 rate, decay, level, needed, root = sp.symbols("rate decay level needed root", positive=True)
-K, M, W = sp.symbols("K M W", positive=True)
+K, M, W, drift = sp.symbols("K M W drift", positive=True)
 
 P_star = sp.Symbol("P*")
 
@@ -43,7 +43,7 @@ def module() -> Module:
     return Module(
         "score_laws",
         "Closed forms of P* for any normalised score, from the price of its log odds; and their limits as laws.",
-        (*_any_score(), *_ssa_price(), _entmax_price(), *_ssa_laws(), *_entmax_laws()),
+        (*_any_score(), *_ssa_price(), _entmax_price(), *_softmax_laws(), *_ssa_laws(), *_entmax_laws()),
         "each value to a few units in the last place; the differences over, under and excess relative to their terms.",
     )
 
@@ -125,6 +125,25 @@ def _entmax_price() -> Function:
     )
 
 
+def _softmax_laws() -> tuple[Function, ...]:
+    model = (V, L, sigma_w, sigma_g, kappa)
+    log_length, growth = sp.symbols("log_length growth", positive=True)
+    logarithm = Line(log_length, sp.log(L))
+    wider = Line(growth, sp.log(V * sigma_g**2 / sigma_w**2) / log_length, "a of V = L^a, with its variances")
+    wide = jump.wide_vocabulary().subs(jump.exponent, wider.value.subs(log_length, logarithm.value))
+    return (
+        _law(
+            *("softmax_long", "t ≫ L", model, jump.long_context(), (logarithm,)),
+            kappa * V / (4 * (V - 1) * sigma_g**2) * L * log_length**2,
+        ),
+        _law(
+            *("softmax_wide", "1 ≪ t ≪ L, V ≫ 1", model, wide, (logarithm, wider)),
+            kappa / sigma_g**2 * L * (log_length * (1 + growth) / 2) ** 2,
+        ),
+        _law("softmax_scarce", "t ≪ 1, V ≫ 1", model, jump.scarce_data()[1]),
+    )
+
+
 def _ssa_laws() -> tuple[Function, ...]:
     model = (V, L, sigma_w, sigma_g, kappa, n, b)
     wide, pair = ssa.wide_factors(), ssa.wide_pair_factors()
@@ -174,6 +193,15 @@ def _entmax_laws() -> tuple[Function, ...]:
             K ** (m / (m + 1)) * M ** (1 / (m + 1)),
         ),
         _law("entmax_full", "t ≪ 1, or of the crossover P_x for m = 1 and t ≪ L", model, entmax.full_copy()[1]),
+        Function(
+            "sparsemax_onset",
+            "Return P_x of sparsemax for any t.",
+            model[:-1],
+            (Line(drift, sigma_w**2 / ((V - 1) * sigma_g**2)),),
+            (kappa * V / sigma_w**2 * (drift + sp.sqrt(drift * (drift + 4 * L))) / 2,),
+            (entmax.sparsemax_onset(),),
+            (sp.Eq(t**2, entmax.sparsemax()[0]), sp.Eq(sp.Symbol("P_x"), kappa * V * t / sigma_w**2)),
+        ),
     )
 
 

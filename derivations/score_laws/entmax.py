@@ -123,6 +123,15 @@ def sparsemax() -> tuple[sp.Expr, sp.Expr]:
     return squared, law
 
 
+@cache
+def sparsemax_onset() -> sp.Expr:
+    """Return P_x of sparsemax in all regimes: the root t of the quadratic equation, times κV/σ_w²."""
+    strain_, drift = sigma_w**2 * L / ((V - 1) * sigma_g**2), sigma_w**2 / ((V - 1) * sigma_g**2)
+    root = (drift + sp.sqrt(drift**2 + 4 * strain_)) / 2
+    require_equal(root**2, sparsemax()[0].subs(t, root), "onset of sparsemax")
+    return kappa * V / sigma_w**2 * root
+
+
 def steps() -> tuple[Step, ...]:
     """Return the steps of this part."""
     P_star, P_x = named("P*", "P^*"), named("P_x", "P_x")

@@ -120,6 +120,49 @@ def entmax_price(delta: Array, L: Array, sigma_g: Array, k: Array) -> tuple[Arra
     return (1 + x) * share / (x + decay), (L - 1) * needed**2 / sigma_g**2
 
 
+def softmax_long(V: Array, L: Array, sigma_g: Array, kappa: Array) -> Array:
+    """Return the law of P* for t ≫ L.
+
+                  2
+         L⋅V⋅κ⋅log (L)
+    P* = ──────────────
+            2
+         σ_g ⋅(4⋅V - 4)
+    """
+    log_length = np.log(L)
+    return V * L * kappa * log_length**2 / ((4 * V - 4) * sigma_g**2)
+
+
+def softmax_wide(V: Array, L: Array, sigma_w: Array, sigma_g: Array, kappa: Array) -> Array:
+    """Return the law of P* for 1 ≪ t ≪ L, V ≫ 1.
+
+                              2
+             ⎛   ⎛     2⎞    ⎞
+             ⎜   ⎜V⋅σ_g ⎟    ⎟
+             ⎜log⎜──────⎟    ⎟
+             ⎜   ⎜    2 ⎟    ⎟
+             ⎜   ⎝ σ_w  ⎠   1⎟     2
+         L⋅κ⋅⎜─────────── + ─⎟ ⋅log (L)
+             ⎝ 2⋅log(L)     2⎠
+    P* = ──────────────────────────────
+                         2
+                      σ_g
+    """
+    log_length = np.log(L)
+    growth = np.log(V * sigma_g**2 / sigma_w**2) / log_length  # a of V = L^a, with its variances
+    return L * kappa * log_length**2 * (1 + growth) ** 2 / (4 * sigma_g**2)
+
+
+def softmax_scarce(V: Array, L: Array, sigma_w: Array, sigma_g: Array, kappa: Array) -> Array:
+    """Return the law of P* for t ≪ 1, V ≫ 1.
+
+         √L⋅√V⋅κ⋅log(L)
+    P* = ──────────────
+            σ_g⋅σ_w
+    """
+    return np.sqrt(V) * np.sqrt(L) * np.log(L) * kappa / (sigma_w * sigma_g)
+
+
 def ssa_long(V: Array, L: Array, sigma_g: Array, kappa: Array, n: Array, b: Array) -> Array:
     """Return the law of P* for t ≫ L, n > 1.
 
@@ -255,3 +298,22 @@ def entmax_full(V: Array, L: Array, sigma_w: Array, sigma_g: Array, kappa: Array
          σ_g⋅σ_w⋅╲╱ V - 1
     """
     return V * np.sqrt(L) * kappa * m / (np.sqrt(V - 1) * sigma_w * sigma_g)
+
+
+def sparsemax_onset(V: Array, L: Array, sigma_w: Array, sigma_g: Array, kappa: Array) -> Array:
+    """Return P_x of sparsemax for any t.
+
+              2 ⎛t    ⎞
+         L⋅σ_w ⋅⎜─ + 1⎟
+     2          ⎝L    ⎠
+    t  = ──────────────
+             2
+          σ_g ⋅(V - 1)
+
+         V⋅κ⋅t
+    Pₓ = ─────
+            2
+         σ_w
+    """
+    drift = sigma_w**2 / ((V - 1) * sigma_g**2)
+    return V * kappa * (np.sqrt(4 * L + drift) * np.sqrt(drift) + drift) / (2 * sigma_w**2)
