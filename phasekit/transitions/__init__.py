@@ -2,11 +2,22 @@
 
 :func:`find_transitions` describes one model, with the evidence for the verdict on the order;
 :func:`transition_table` does the same numbers for a grid of models at once, as a labelled dataset;
-:func:`critical_endpoint` finds where a line of first-order transitions ends.
+:func:`critical_endpoint` finds where a line of first-order transitions ends,
+:func:`critical_exponents` how the jump closes there.
 """
 
+from phasekit.transitions.critical import Approach, critical_exponents
 from phasekit.transitions.describe import Transitions, find_transitions
 from phasekit.transitions.endpoint import Family, critical_endpoint
 from phasekit.transitions.table import locate, transition_table
 
-__all__ = ["Family", "Transitions", "critical_endpoint", "find_transitions", "locate", "transition_table"]
+__all__ = [
+    "Approach",
+    "Family",
+    "Transitions",
+    "critical_endpoint",
+    "critical_exponents",
+    "find_transitions",
+    "locate",
+    "transition_table",
+]

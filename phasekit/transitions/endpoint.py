@@ -2,8 +2,8 @@
 
 Along the curve of stationary points P(u) the softest Hessian eigenvalue dips. It dips below zero where the curve folds,
 with two minima between the folds, and stays positive where the passage is smooth. In between lies the endpoint, where
-the first three derivatives of S along the soft direction vanish. It is found as the root of the lowest point of that dip
-in one number of the model, say n of SSA, or L.
+the first three derivatives of S along the soft direction vanish. It is found as the root of the lowest point of that
+dip in one number of the model, say n of SSA, or L.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
     xarray.Dataset
         Along the grid's axes: the axis' value at the endpoint (by its name), ``P`` there, both order parameters,
         ``loss``, and what proves it: ``gradient`` (first derivative, whitened), ``softest`` (second), ``tilt`` (change
-        of the second per unit of ln g along the curve: the third). All NaN where the passage is of one kind at both ends
+        of the second per unit of ln g along the curve: the third). All NaN where the passage is the same at both ends
         of the interval.
 
     Raises

@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from phasekit import InputError, Model
-from phasekit.transitions import Family, critical_endpoint, find_transitions
+from phasekit.transitions import Family, critical_endpoint, critical_exponents, find_transitions
 
 SSA = {"name": "ssa", "n": 2.0, "b": 1.0}
 
@@ -85,3 +85,14 @@ def test_no_endpoint_between():
 def test_refusals(model, family, what):
     with pytest.raises(InputError, match=what):
         critical_endpoint(model, family)
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [(Model(V=8, L=64, score=SSA), Family("n", (1.2, 4))), (Model(V=8, L=64), Family("L", (6, 40)))],
+)
+def test_exponents_are_those_of_mean_field_theory(model, family):
+    along, across = critical_exponents(model, family)
+    assert along.exponent == pytest.approx(1 / 2, abs=1e-3)
+    assert across.exponent == pytest.approx(1 / 3, abs=1e-3)
+    assert max(along.drift, across.drift) < 1e-3
