@@ -60,7 +60,10 @@ class EntmaxMap(TwoLevelMap):
         return np.asarray(np.sinh(np.arcsinh(last)[:, None] * np.linspace(0.0, 1.0, cells + 1)))
 
     def curve_nodes(self, p: Parameters) -> Array:
-        last = np.log(p.L - 1) + _LAST_ODDS + np.zeros(p.shape)
+        # For k < 1 the minimum at P* may have odds of L^(−k/(1 − k)) against the copy entry.
+        k = np.minimum(_k(p), 1.0)
+        further = np.where(k < 1, np.log(p.L) * k / np.where(k < 1, 1 - k, 1.0) + 10, 0.0)
+        last = np.minimum(np.log(p.L - 1) + _LAST_ODDS + further, _LARGEST_ODDS) + np.zeros(p.shape)
         return np.asarray((last[:, None] * np.linspace(0.0, 1.0, _CURVE_NODES + 1))[:, 1:])
 
     def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:

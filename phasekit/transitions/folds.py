@@ -61,8 +61,10 @@ def _first_order(curve: Curve, u: Array) -> dict[str, Array]:
         return action.jet(high, there).value - action.jet(low, there).value
 
     folds = (np.zeros(u.shape), low_fold, high_fold, curve.nodes[:, -1])
-    inside = 1e-9 * np.log(spinodals[:, 1] / spinodals[:, 0])
-    log_P = solve.root(advantage, np.log(spinodals[:, 0]) + inside, np.log(spinodals[:, 1]) - inside, p, *folds)
+    # If data are scarce the upper branch leaves the nodes (g → 1) before the upper spinodal, but long after P*.
+    window = np.log([spinodals[:, 0], np.minimum(spinodals[:, 1], curve.at(curve.nodes[:, -1], p).P)])
+    inside = 1e-9 * (window[1] - window[0])
+    log_P = solve.root(advantage, window[0] + inside, window[1] - inside, p, *folds)
     there, points = branches(log_P, p, *folds)
     low, saddle, high = points
     pair = [low, high]
