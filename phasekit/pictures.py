@@ -29,6 +29,10 @@ _LAWS = {
     "leading": "leading order",
     "self_consistent": "self-consistent",
     "L_ln2_L": r"$L\,\ln^2 L$",
+    "long_context": r"$t \gg L$",
+    "wide_vocabulary": r"$1 \ll t \ll L$",
+    "wide_vocabulary_pair": r"$1 \ll t \ll L^{2-n}$",
+    "scarce_data": r"$t \ll 1$",
 }
 _LOGARITHMIC_FROM = 10.0  # an axis whose ends differ by at least this factor is drawn logarithmically
 

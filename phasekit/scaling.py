@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from phasekit.action.base import Array
-from phasekit.closed_forms import closed_forms_of
+from phasekit.closed_forms import THRESHOLDS, closed_forms_of
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model
 from phasekit.transitions import transition_table
@@ -61,7 +61,7 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     ----------
     model : Model
         Everything but the axis; P plays no role.
-    quantity : "P1", "P2" (linear attention) or "P_star" (softmax attention)
+    quantity : "P1", "P2" (linear attention), "P_star" (jump of a normalised score) or "P_x" (its smooth crossover)
     axis : "L" or "V" (or sigma_w, sigma_g, kappa)
     values : at least 5 increasing values of the axis
 
@@ -76,13 +76,13 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     InputError
         For an unknown quantity, one that the score doesn't have, or fewer than 5 values.
     """
-    forms = closed_forms_of(quantity)
+    forms = closed_forms_of(quantity, model.score)
     grid = Grid(model, {axis: np.sort(np.asarray(values, dtype=float))})
     if grid.shape[0] < 5:
         raise InputError(axis, grid.axes[axis].tolist(), "a scaling law needs at least 5 values")
     table = transition_table(grid, estimator)
     if quantity not in table:
-        known = ", ".join(name for name in ("P1", "P2", "P_star") if name in table) or "none"
+        known = ", ".join(name for name in THRESHOLDS if name in table) or "none"
         raise InputError("threshold", quantity, f"score {model.score.name} has no such transition; it has {known}")
     parameters = parameters_without_P(grid)
     dataset = table[[quantity]]

@@ -107,7 +107,8 @@ def test_any_regime_form_of_the_jump(V):
     model = Model(V=V, L=4096)
     (P,) = transition_table(model.grid(L=[4096]))["P_star"].to_numpy()
     p = parameters_without_P(model)
-    assert float(closed_forms.softmax_jump_any_regime(p)) == pytest.approx(P, rel=0.02)
+    form = closed_forms.closed_forms_of("P_star", model.score)["any_regime"]
+    assert float(form(p)) == pytest.approx(P, rel=0.02)
     if V == 100_000_000:
         assert float(closed_forms.softmax_jump(p)) != pytest.approx(P, rel=0.5)
 

@@ -22,7 +22,7 @@ def scaling(
     axis: Annotated[str, typer.Option("--axis", metavar="AXIS", help=f"What is varied: {SYNTAX}.")],
     threshold: Annotated[
         str | None,
-        typer.Option("--threshold", help="P1 or P2 (linear attention), P_star (softmax attention)."),
+        typer.Option("--threshold", help="P1 or P2 (linear attention), P_star or P_x (normalised scores)."),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("build/scaling"),
     json: JsonOption = False,
