@@ -5,7 +5,9 @@ from phasekit.evidence.extrapolation import Extrapolation, extrapolate, to_zero_
 from phasekit.evidence.free_energy import Barrier, FreeEnergy, barrier, free_energy
 from phasekit.evidence.histograms import Density, density
 from phasekit.evidence.hysteresis import Loop, sweep
+from phasekit.evidence.plan import Place, posterior_place, sweep_P, windows
 from phasekit.evidence.susceptibility import susceptibility
+from phasekit.evidence.theory import theory_free_energy
 from phasekit.evidence.umbrella import umbrella
 
 __all__ = [
@@ -15,13 +17,18 @@ __all__ = [
     "Extrapolation",
     "FreeEnergy",
     "Loop",
+    "Place",
     "barrier",
     "density",
     "early_warning",
     "extrapolate",
     "free_energy",
+    "posterior_place",
     "susceptibility",
     "sweep",
+    "sweep_P",
+    "theory_free_energy",
     "to_zero_step",
     "umbrella",
+    "windows",
 ]

@@ -112,7 +112,7 @@ def sweep(
     if members < 2:
         raise InputError("members", members, "a sweep needs at least two chains each way")
     ways = []
-    for way, direction in enumerate(DIRECTIONS):
+    for direction in DIRECTIONS:
         along = ascending if direction == "up" else ascending[::-1]
         samples: Samples | None = None
         visited = []
@@ -127,7 +127,7 @@ def sweep(
                 starts=(_ENDS[direction],),
                 members=members,
                 initial=samples,
-                seed=2 * seed + way,  # no chain on its way down may repeat the noise of one on its way up
+                seed=seed,  # the start's name is part of a chain's key: no chain repeats the noise of another way
                 dtype=dtype,
                 device=device,
             )
