@@ -5,7 +5,19 @@ from typing import Annotated
 import typer
 
 from phasekit import __version__
-from phasekit.cli import diagram, figures, measure, minima, saturation, scaling, store, sweep, transitions
+from phasekit.cli import (
+    compare,
+    diagram,
+    endpoint,
+    figures,
+    measure,
+    minima,
+    saturation,
+    scaling,
+    store,
+    sweep,
+    transitions,
+)
 from phasekit.cli.output import write
 
 app = typer.Typer(
@@ -34,6 +46,8 @@ app.command()(minima.minima)
 app.command()(transitions.transitions)
 app.command()(diagram.diagram)
 app.command()(scaling.scaling)
+app.command()(compare.compare)
+app.command()(endpoint.endpoint)
 app.command()(saturation.saturation)
 app.command()(sweep.run)
 app.command()(store.status)

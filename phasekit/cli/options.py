@@ -74,12 +74,14 @@ def takes_model(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Any
     Parameters
     ----------
     without : tuple of str
-        Options that make no sense for the command (P, where it is the unknown).
+        Options that make no sense for the command (P, where it is the unknown; score, and with it all parameters of
+        score functions, where there are several).
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         shared = {name: _option(*words, panel=MODEL_PANEL) for name, words in _OPTIONS.items() if name not in without}
-        scores = {f"score_{name}": _score_option(name, declared) for name, declared in _score_parameters().items()}
+        parameters_of_scores = {} if "score" in without else _score_parameters()
+        scores = {f"score_{name}": _score_option(name, declared) for name, declared in parameters_of_scores.items()}
         added = [_keyword(name, annotation) for name, annotation in {**shared, **scores}.items()]
         own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
         parameters = [*added, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own)]

@@ -79,7 +79,8 @@ def in_words(model: Model, estimator: str, *, varied: Sequence[str] = ()) -> str
     """Return a model in one line, without what is ``varied``: "softmax, positional, map, V = 8, L = 64"."""
     described = {field: value for field, value in model.describe().items() if field not in varied}
     score = described.pop("score")
-    name = score.pop("name") + "".join(f", {parameter} = {shown(value)}" for parameter, value in score.items())
+    own = {parameter: value for parameter, value in score.items() if parameter not in varied}
+    name = own.pop("name") + "".join(f", {parameter} = {shown(value)}" for parameter, value in own.items())
     numbers = [f"{field} = {shown(value)}" for field, value in described.items() if field != "inputs" and value]
     return ", ".join([name, model.inputs, estimator, *numbers])
 

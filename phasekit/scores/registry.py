@@ -46,3 +46,21 @@ def get_score(name: object, **parameters: Any) -> Score:
     if not isinstance(name, str) or name not in _SCORES:
         raise InputError("score", name, f"unknown; choose from {', '.join(names())}")
     return _SCORES[name](**parameters)
+
+
+def parse_score(text: str) -> Score:
+    """Read a score written as ``name`` or ``name:parameter=value:parameter=value`` (``ssa:n=2:b=1``).
+
+    Raises
+    ------
+    InputError
+        If a parameter isn't written so, and as :func:`get_score`.
+    """
+    name, *words = (word.strip() for word in text.split(":"))
+    parameters = {}
+    for word in words:
+        parameter, equals, value = word.partition("=")
+        if not equals:
+            raise InputError("score", text, "must be written name or name:parameter=value:parameter=value")
+        parameters[parameter.strip()] = value.strip()
+    return get_score(name, **parameters)

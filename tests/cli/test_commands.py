@@ -224,3 +224,33 @@ def test_version(phasekit):
     from phasekit import __version__
 
     assert phasekit("--version").out == f"phasekit {__version__}\n"
+
+
+def test_compare(phasekit, tmp_path):
+    outcome = phasekit("compare", "-V", 8, "-L", 20, "--scores", "softmax,ssa:n=4:b=1,linear", "-o", tmp_path, "--json")
+    found = document(outcome)
+    assert [row["score"] for row in found["scores"]] == ["ssa:n=4:b=1", "softmax", "linear"]
+    assert found["scores"][2]["growth"] is None  # diverges
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["compare.csv", "compare.pdf", "compare.png"]
+    shown = phasekit("compare", "-V", 8, "-L", 20, "-P", 100, "--scores", "linear", "-o", tmp_path)
+    assert "diverge" in shown.out
+    assert "loss at P" in shown.out
+    refused = phasekit("compare", "-V", 8, "-L", 20, "--scores", "ssa:n", "-o", tmp_path)
+    assert refused.status == 2
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_endpoint(phasekit):
+    found = document(phasekit("endpoint", "-V", 8, "--between", "L=6:40", "--exponents", "--json"))
+    assert 13 < found["endpoints"][0]["L"] < 14
+    assert [one["exponent"] for one in found["exponents"]] == pytest.approx([1 / 2, 1 / 3], abs=1e-3)
+    shown = phasekit("endpoint", "--between", "L=6:40", "--axis", "V=8,16")
+    assert shown.status == 0
+    assert "13.7415" in shown.out
+
+
+@pytest.mark.parametrize("between", ["n", "n=1", "n=3:2", "n=a:b", "L=6:40"])
+def test_endpoint_refuses(phasekit, between):
+    refused = phasekit("endpoint", "-V", 8, "-L", 64, "--score", "ssa", "--between", between)
+    assert refused.status == 2
+    assert len(refused.err.splitlines()) == 1

@@ -1,0 +1,103 @@
+"""``phasekit compare``: which score learns to copy with the least data, which without a jump, which gives a warning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from phasekit.cli.options import ModelOptions, takes_model
+from phasekit.cli.output import JsonOption, print_json, print_table, working
+from phasekit.files import output_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from phasekit.model import Estimator, Model
+    from phasekit.scores import Score
+
+_POINTS = 240
+#: Column of the table: heading, and what it means.
+_COLUMNS = {
+    "score": "",
+    "order": "order",
+    "P": "threshold P",
+    "P_half": "P_half",
+    "loss_before": "loss before",
+    "loss_after": "after",
+    "copy_after": "aG after",
+    "growth": "fluctuations ×",
+    "warning": "warning",
+    "loss": "loss at P",
+    "copy": "aG at P",
+}
+
+
+@takes_model(without=("score",))
+def compare(
+    options: ModelOptions,
+    scores: Annotated[
+        str | None,
+        typer.Option("--scores", metavar="LIST", help="Joined by commas: softmax,ssa:n=2:b=1,entmax:alpha=1.5."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("build/compare"),
+    json: JsonOption = False,
+) -> None:
+    """Compare score functions on one task: the data they need, whether they jump, and whether they give a warning.
+
+    P_half is the smallest P at which the loss of the global minimum is 1/2: least data first. The threshold is P* of a
+    jump, the onset P1 of linear attention, or the steepest point of a crossover. Fluctuations: the variance along the
+    softest direction on the way to the threshold, in units of what the prior alone allows; from 2 on it is called a
+    warning. With -P the state there is shown too. Writes compare.csv, .png, .pdf.
+    """
+    from phasekit.compare import DEFAULT_SCORES, compare_scores
+    from phasekit.scores import parse_score
+
+    chosen = [parse_score(word) for word in (scores.split(",") if scores is not None else DEFAULT_SCORES)]
+    model = options.model()
+    folder = output_folder(out)
+    with working(f"comparing {len(chosen)} scores"):
+        table = compare_scores(model, chosen, options.estimator)
+        files = _draw(model, chosen, table, options.estimator, folder / "compare")
+    if json:
+        described = {name: value for name, value in model.describe().items() if name != "score"}
+        rows = table.to_dict(orient="records")
+        print_json(
+            {"model": described, "estimator": options.estimator, "scores": rows, "files": [str(f) for f in files]}
+        )
+        return
+    shown = {name: heading for name, heading in _COLUMNS.items() if name in table}
+    numbers = f"V = {model.V}, L = {model.L}" + ("" if model.P is None else f", P = {model.P:g}")
+    rows = [[_cell(name, row[name]) for name in shown] for row in table.to_dict(orient="records")]
+    notes = [f"wrote {path}" for path in files]
+    print_table(
+        f"Scores ({model.inputs}, {options.estimator}, {numbers}), least data first", [*shown.values()], rows, notes
+    )
+
+
+def _cell(name: str, value: Any) -> Any:
+    if name == "growth":
+        return "diverge" if value == float("inf") else f"{value:.3g}"
+    return f"{value:.4g}" if isinstance(value, float) and value == value else value
+
+
+def _draw(model: Model, scores: list[Score], table: pd.DataFrame, estimator: Estimator, stem: Path) -> list[Path]:
+    """Draw the loss of the global minimum against P, all scores on one plot, with a dot where it is 1/2."""
+    import numpy as np
+
+    from phasekit.compare import in_words, loss_curve
+    from phasekit.plotting import new_figure, save, style
+
+    needed = table.set_index("score")["P_half"]
+    with style():
+        figure, axes = new_figure(1, height=3.0)
+        P = np.geomspace(needed.min() / 30, needed.max() * 10, _POINTS)
+        ranked = sorted(scores, key=lambda score: float(needed[in_words(score)]))
+        for k, score in enumerate(ranked):  # seven colours, then dashed
+            look = {"color": f"C{k % 7}", "linestyle": ("-", "--", ":")[k // 7 % 3]}
+            axes.plot(P, loss_curve(model.at(score=score), P, estimator), label=in_words(score), **look)
+            axes.plot(needed[in_words(score)], 0.5, "o", color=look["color"], markersize=3)
+        axes.set(xscale="log", xlabel="$P$", ylabel="loss", ylim=(0, 1.02))
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        return save(figure, table, stem)

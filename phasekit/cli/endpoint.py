@@ -1,0 +1,74 @@
+"""``phasekit endpoint``: where a line of first-order transitions ends."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from phasekit.cli.axes import SYNTAX, parse_axis
+from phasekit.cli.options import ModelOptions, takes_model
+from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
+from phasekit.errors import InputError
+
+
+@takes_model(without=("P",))
+def endpoint(
+    options: ModelOptions,
+    between: Annotated[
+        str, typer.Option("--between", metavar="NAME=LOW:HIGH", help="Which number moves, and where to look: n=1.01:8.")
+    ],
+    axis: Annotated[str | None, typer.Option("--axis", metavar="AXIS", help=f"One more axis: {SYNTAX}.")] = None,
+    exponents: Annotated[
+        bool, typer.Option("--exponents", help="Measure how the jump closes, and how aG moves with P (no --axis).")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Find where first-order transitions end and the passage becomes smooth: the critical point, a cusp of the action.
+
+    For SSA the number that moves is n (--score ssa --b 1 --between n=1.01:8), for softmax L or the temperature. All
+    else is fixed, or varied along --axis.
+    """
+    name, low, high = _interval(between)
+    name_of_axis, points = (None, None) if axis is None else parse_axis(axis)
+    varied = {name: low, **({} if points is None or name_of_axis is None else {name_of_axis: float(points[0])})}
+    model = options.model(
+        **{key: value for key, value in varied.items() if key not in ("L", "V")},
+        **{key: max(2, round(value)) for key, value in varied.items() if key in ("L", "V")},
+    )
+    from phasekit.transitions import Family, critical_endpoint, critical_exponents
+
+    if exponents and axis is not None:
+        raise InputError("exponents", True, "are measured for one model; leave out --axis")
+    family = Family(name, (low, high))
+    models = model if points is None or name_of_axis is None else model.grid(**{name_of_axis: points})
+    with working("locating endpoints"):
+        found = critical_endpoint(models, family, options.estimator)
+        approaches = critical_exponents(model, family, options.estimator) if exponents else ()
+    names = ("along the line", "across it")
+    table = found.to_dataframe() if found.sizes else found.expand_dims("model").to_dataframe()
+    rows = table.reset_index().drop(columns="model", errors="ignore")
+    measured = [
+        {"way": way, "exponent": approach.exponent, "drift": approach.drift}
+        for way, approach in zip(names, approaches, strict=False)
+    ]
+    if json:
+        described = {key: value for key, value in model.describe().items() if key not in ("P", *varied)}
+        document = {"model": described, "estimator": options.estimator, "axis": name, "between": [low, high]}
+        print_json({**document, "endpoints": rows.to_dict(orient="records"), "exponents": measured})
+        return
+    notes = [f"exponent {one['way']}: {one['exponent']:.5f} (drift {one['drift']:.1g})" for one in measured]
+    title = f"Endpoint in {name} ({in_words(model, options.estimator, varied=['P', *varied])})"
+    print_table(title, list(rows.columns), rows.itertuples(index=False), notes)
+
+
+def _interval(text: str) -> tuple[str, float, float]:
+    name, equals, ends = text.partition("=")
+    first, colon, last = ends.partition(":")
+    try:
+        low, high = float(first), float(last)
+    except ValueError:
+        low = high = float("nan")
+    if not equals or not colon or not low < high:
+        raise InputError("between", text, "must be written NAME=LOW:HIGH, as in n=1.01:8")
+    return name.strip().replace("-", "_"), low, high
