@@ -9,6 +9,7 @@ from phasekit.cli import (
     compare,
     diagram,
     endpoint,
+    evidence,
     figures,
     measure,
     minima,
@@ -55,6 +56,7 @@ app.command()(store.collect)
 app.command()(store.repair)
 app.command()(measure.measure)
 app.command()(figures.figures)
+app.add_typer(evidence.evidence, name="evidence")
 
 
 @app.command()

@@ -41,16 +41,21 @@ class Loop:
         """The quantity that shows copying: aG, or cG² where the sign is a symmetry."""
         return "aG" if self.model.score.normalised else "cG_cG"
 
+    def samples(self, P: float) -> Samples:
+        """Return the chains of both ways at one P as one set of samples, their starts called "up" and "down".
+
+        :func:`phasekit.samplers.diagnose` and :func:`phasekit.evidence.susceptibility` then keep wells apart.
+        """
+        return _both_ways(self.model, self.data.sel(P=P))
+
     def diagnoses(self, *, rhat_max: float = 1.2, ess_min: float = 20.0) -> list[Diagnosis]:
         """Judge at every P whether chains on their way up and down sample the same distribution.
 
         "coexistence" inside a hysteresis loop is its sign: chains settled in two wells by the way they came. The bounds
         are looser than :func:`phasekit.samplers.diagnose`'s own, because a sweep stays at each P for a short time.
         """
-        return [
-            diagnose(_both_ways(self.model, self.data.isel(P=k)), rhat_max=rhat_max, ess_min=ess_min)
-            for k in range(self.data.sizes["P"])
-        ]
+        sizes = self.data.P.to_numpy()
+        return [diagnose(self.samples(P), rhat_max=rhat_max, ess_min=ess_min) for P in sizes]
 
     def split(self, **bounds: float) -> xr.DataArray:
         """Return the share of data sets at each P on which the way up and the way down settled in different wells."""

@@ -1,0 +1,137 @@
+"""Fluctuations of the order parameters before the transitions: growing towards P1, nearly flat up to P* (claim C6).
+
+Susceptibility here is the variance of an order parameter over the posterior in units of its variance without data, from
+the draws of a sweep up and down in P (figures.hysteresis), well by well; error bars are Monte Carlo errors. Lines: the
+inverse Hessian of the theory's reduced action, which diverges at P1 where samples of a finite head cannot. Linear
+attention: second moment about 0 below P1, variance with the sign folded out above; c1 and cG. Softmax attention: aG in
+each of its two wells.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from figures._evidence import LINEAR, SOFTMAX, sweeping
+from phasekit.evidence import posterior_place, susceptibility
+from phasekit.minima import find_minima
+from phasekit.model import Model
+from phasekit.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Points of the theory's lines.
+POINTS = {"quick": 16, "full": 80}
+#: A sweep stays at each P for a short time: these bounds on R̂ and effective draws are loose.
+BOUNDS = {"rhat_max": 1.2, "ess_min": 20.0}
+NAMES = {"c1": "$c_1$", "cG": "$c_G$", "aG": "$a_G$"}
+COLOURS = {"c1": "C0", "cG": "C1", "aG": "C1"}
+#: A P that stands for no data at all, where there is no closed form.
+NEARLY_NOTHING = 1e-3
+
+
+def main(out: Path, preset: str) -> list[Path]:
+    """Draw both panels against P over the transition's."""
+    parts, places = [], {}
+    for model in (LINEAR, SOFTMAX):
+        place = places[model.score.name] = posterior_place(model)
+        rows = pd.concat([sampled(model, place.P, preset), theory(model, place.P, preset)], ignore_index=True)
+        parts.append(rows.assign(score=model.score.name, relative=rows["P"] / place.P))
+    table = pd.concat(parts, ignore_index=True)
+    with style():
+        figure, panels = new_figure(2, height=5.0)
+        for axes, model in zip(panels, (LINEAR, SOFTMAX), strict=True):
+            place = places[model.score.name]
+            _draw(axes, table[table["score"] == model.score.name])
+            mark_transition(axes, 1.0, place.symbol)
+            if model is SOFTMAX:
+                shade_window(axes, tuple(P / place.P for P in place.transition.values["spinodals"]))
+            axes.set_title(f"{model.score.name} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
+            symbol = "P_1" if model is LINEAR else "P^*"
+            axes.set(xlabel=f"$P/{symbol}$", ylabel="variance / prior variance", yscale="log")
+        return save(figure, table, out / "susceptibility")
+
+
+def prior_variances(model: Model) -> dict[str, float]:
+    """Return the variance of each order parameter without data.
+
+    Linear attention: c1 + cG and cG are sums of independent Gaussian logits (docs/theory.md, section 4). Softmax: from
+    the theory's row at next to no data.
+    """
+    L, sigma = model.L, model.sigma_g
+    if not model.score.normalised:
+        copying = sigma**2 / (L**2 * (L - 1))
+        return {"c1": sigma**2 / L**2 + copying, "cG": copying}
+    found = find_minima(model.at(P=NEARLY_NOTHING), "posterior")
+    assert found.covariance is not None
+    return {"aG": float(found.covariance["aG aG"][0])}
+
+
+def sampled(model: Model, transition: float, preset: str) -> pd.DataFrame:
+    """Return one row per P, quantity and well; wells of chains that don't agree are left out."""
+    loop, prior = sweeping(model, preset).loop(), prior_variances(model)
+    rows: list[dict[str, Any]] = []
+    for P in loop.data.P.to_numpy():
+        found = susceptibility(loop.samples(P), **BOUNDS).isel(dataset=0)
+        folded = not model.score.normalised and transition < P
+        for name, scale in prior.items():
+            for well in range(found.sizes["well"]):
+                here = found.sel(quantity=name).isel(well=well)
+                value, error = (here.folded, here.folded_error) if folded else (here.variance, here.error)
+                verdict = str(found.verdict.values)
+                row = {"P": P, "quantity": name, "well": well, "value": float(value) / scale}
+                rows.append({**row, "error": float(error) / scale, "kind": "sampled", "verdict": verdict})
+    return pd.DataFrame(rows).dropna(subset="value")
+
+
+def theory(model: Model, transition: float, preset: str) -> pd.DataFrame:
+    """Return one row per P, quantity and branch of the theory, lowest action first."""
+    P = sweeping(model, preset).P
+    near = transition * (1 + np.array([-0.1, -0.03, -0.01, 0.01, 0.03, 0.1]))
+    grid = np.unique(np.concatenate([np.geomspace(P[0], P[-1], POINTS[preset]), near]))
+    prior = prior_variances(model)
+    rows: list[dict[str, Any]] = []
+    for each in grid:
+        found = find_minima(model.at(P=float(each)), "posterior")
+        assert found.covariance is not None
+        for branch in range(int(found.count)):
+            copying = float(found.order_parameters["aG" if model.score.normalised else "cG"][branch])
+            for name, scale in prior.items():
+                value = float(found.covariance[f"{name} {name}"][branch]) / scale
+                rows.append({"P": each, "quantity": name, "branch": branch, "copying": copying, "value": value})
+    return pd.DataFrame(rows).assign(kind="theory")
+
+
+def _draw(axes: Axes, rows: pd.DataFrame) -> None:
+    lines, points = rows[rows["kind"] == "theory"], rows[rows["kind"] == "sampled"]
+    for name, part in lines.groupby("quantity"):
+        colour = COLOURS[str(name)]
+        if name == "aG":
+            for copies, branch in part.groupby(part["copying"] > 0.1):
+                colour = "C1" if copies else "C0"
+                draw_theory(axes, branch["relative"], branch["value"], branch="metastable", color=colour)
+                best = branch[branch["branch"] == 0]
+                draw_theory(axes, best["relative"], best["value"], color=colour)
+        else:
+            best = part[part["branch"] == 0]
+            draw_theory(axes, best["relative"], best["value"], color=colour)
+    for (name, well), part in points.groupby(["quantity", "well"]):
+        coexisting = part["verdict"] == "coexistence"
+        # Below the window one well of all chains is the lower one, above it the upper one.
+        upper = (well == 1) | (~coexisting & (part["relative"] > 1))
+        for is_upper, shown in part.groupby(upper):
+            colour = COLOURS[str(name)] if name != "aG" else "C1" if is_upper else "C0"
+            axes.errorbar(
+                shown["relative"], shown["value"], yerr=shown["error"], linestyle="none", marker="o", color=colour,
+                markerfacecolor="white", markersize=3.5, elinewidth=0.8, zorder=3,
+            )  # fmt: skip
+    labels = {"C0": "$c_1$", "C1": "$c_G$"} if "c1" in set(rows["quantity"]) else {
+        "C0": "$a_G$, lower well", "C1": "$a_G$, upper well"
+    }  # fmt: skip
+    for colour, text in labels.items():
+        axes.plot([], [], color=colour, label=text)
+    axes.legend(loc="upper left" if "c1" not in set(rows["quantity"]) else "best")
