@@ -61,7 +61,8 @@ class TwoLevelMap(Action):
 
         def excess(log_t: Array) -> tuple[Array, Array]:
             force, steepness = generated.data_force(delta, np.exp(log_t), p.V, p.L, p.sigma_w)
-            return np.log(force / price), steepness
+            with np.errstate(divide="ignore"):  # odds so large that the force underflows: no data balance the price
+                return np.log(force / price), steepness
 
         edge = np.full(np.shape(delta), _LOG_RANGE)
         return np.asarray(np.exp(solve.newton(excess, -edge, edge, np.zeros(np.shape(delta)))))
