@@ -16,17 +16,22 @@ import torch
 from figures._cache import file_of, kept
 from phasekit import __version__
 from phasekit.minima import find_minima
-from phasekit.model import Model
+from phasekit.model import Estimator, Model
 from phasekit.networks import build_energy, draw_dataset
 from phasekit.samplers import Method, Samples, diagnose, sample
 from phasekit.samplers.diagnostics import COEXISTENCE, MIXED
 
 BOTH_ENDS = ("uniform", "copy")
+#: How well a recorded energy is that of its heads, relatively.
+ROUNDING = {"float64": 1e-9, "float32": 1e-4}
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Chains on ``data`` data sets for each P, ``members`` from the uniform and as many from the copying start."""
+    """Chains on ``data`` data sets for each P, ``members`` from each start.
+
+    With ``begin`` each chain begins where the chain in the same place of that sampling ended.
+    """
 
     model: Model
     P: tuple[int, ...]
@@ -36,22 +41,26 @@ class Sampling:
     warmup: int
     data: int = 1
     members: int = 4
+    starts: tuple[str, ...] = BOTH_ENDS
+    dtype: str = "float64"
+    begin: Sampling | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return everything that the result depends on, as plain JSON values."""
-        return {
+        begin = {} if self.begin is None else {"begin": self.begin.describe()}
+        return begin | {
             "phasekit": __version__,
             "model": self.model.at(P=None).describe(),
             "P": sorted(self.P),
             "data_seeds": list(range(self.data)),
-            "starts": sorted(BOTH_ENDS),
+            "starts": sorted(self.starts),
             "numbers": list(range(self.members)),
             "seed": 0,
             "method": self.method.describe(),
             "draws": self.draws,
             "thin": self.thin,
             "warmup": self.warmup,
-            "dtype": "float64",
+            "dtype": self.dtype,
         }
 
     def samples(self) -> Samples:
@@ -59,10 +68,14 @@ class Sampling:
         return kept(
             file_of(self.describe()),
             load=Samples.load,
-            holds=lambda found: _described(found) == self.describe() and energies_hold(found),
+            holds=lambda found: _described(found) == self._recorded() and energies_hold(found),
             compute=self._sample,
             save=Samples.save,
         )
+
+    def _recorded(self) -> dict[str, Any]:
+        """Return what the samples say of :meth:`describe`: all but where they began, which is in the file's name."""
+        return {name: value for name, value in self.describe().items() if name != "begin"}
 
     def _sample(self) -> Samples:
         return sample(
@@ -72,10 +85,11 @@ class Sampling:
             thin=self.thin,
             warmup=self.warmup,
             data_seeds=range(self.data),
-            starts=BOTH_ENDS,
+            starts=self.starts,
             members=self.members,
-            dtype="float64",
+            dtype=self.dtype,
             device="cpu",
+            initial=None if self.begin is None else self.begin.samples(),
         )
 
 
@@ -103,9 +117,10 @@ def energies_hold(samples: Samples) -> bool:
     data, model = samples.posterior, samples.model
     labels = zip(data.P.values.tolist(), data.data_seed.values.tolist(), strict=True)
     energy = build_energy([draw_dataset(model.at(P=float(P)), seed) for P, seed in labels], dtype="float64")
-    W, G = (torch.from_numpy(part).to(energy.device) for part in samples.final())
+    W, G = (torch.from_numpy(part).to(energy.device, energy.dtype) for part in samples.final())
     U, _, _ = energy.energy_and_gradient(W, G)
-    return bool(np.allclose(U.cpu().numpy(), data.U.isel(draw=-1).transpose("dataset", "chain").values, rtol=1e-9))
+    recorded = data.U.isel(draw=-1).transpose("dataset", "chain").values
+    return bool(np.allclose(U.cpu().numpy(), recorded, rtol=ROUNDING[samples.tree.attrs["dtype"]]))
 
 
 def well_rows(samples: Samples) -> pd.DataFrame:
@@ -135,19 +150,22 @@ def well_rows(samples: Samples) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def theory_rows(model: Model, P: tuple[int, ...]) -> pd.DataFrame:
-    """Return the posterior theory's branches, lowest action first: P, branch, quantity, theory.
+def theory_rows(model: Model, P: tuple[float, ...], estimator: Estimator = "posterior") -> pd.DataFrame:
+    """Return the theory's branches, lowest action first: P, branch, quantity, theory.
 
-    Order parameters of linear attention are given as what sign-blind samples measure, their second moments
-    ``c1_c1``, ``c1_cG``, ``cG_cG``: product of the means plus covariance.
+    For the map estimator ``U`` is the action. For the posterior, order parameters of linear attention are also given as
+    what sign-blind samples measure, their second moments ``c1_c1``, ``c1_cG``, ``cG_cG``: product of the means plus
+    covariance.
     """
     rows = []
     for each in P:
-        found = find_minima(model.at(P=float(each)), "posterior")
+        found = find_minima(model.at(P=float(each)), estimator)
         for branch in range(int(found.count)):
             values = {name: float(v[branch]) for name, v in found.order_parameters.items()}
             values |= {name: float(found.averages[name][branch]) for name in ("s2", "q")}
             values["loss"] = float(found.loss[branch])
+            if estimator == "map":
+                values["U"] = float(found.action[branch])
             if not model.score.normalised:
                 for pair, covariance in (found.covariance or {}).items():
                     first, second = pair.split()

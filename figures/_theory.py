@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 
 from phasekit import solve
 from phasekit.action.softmax import SoftmaxMap
 from phasekit.minima import curvatures, find_minima
-from phasekit.model import Model, Parameters
+from phasekit.model import Estimator, Model, Parameters
 from phasekit.transitions import find_transitions
 from phasekit.transitions.table import parameters_without_P
 
 _NODES = 500
 _LOG_RANGE = 40.0
+#: aG in the middle of its rise.
+MIDDLE = 0.1
 
 
 def minima_rows(model: Model, P: ArrayLike) -> pd.DataFrame:
@@ -93,3 +96,13 @@ def pieces(curve: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
         own = curve[curve["piece"] == number]
         lines.append((str(own["branch"].iloc[0]), pd.concat([own, curve[curve["piece"] == number + 1].head(1)])))
     return lines
+
+
+def passing(model: Model, estimator: Estimator = "posterior") -> float:
+    """Return the P at which aG of the lowest branch passes :data:`MIDDLE`: P* where it jumps over it."""
+
+    def above(log_P: float) -> float:
+        found = find_minima(model.at(P=float(np.exp(log_P))), estimator)
+        return float(found.order_parameters["aG"][0]) - MIDDLE
+
+    return float(np.exp(brentq(above, np.log(2 * model.L), np.log(64 * model.L), xtol=1e-2)))
