@@ -7,10 +7,10 @@ from figures._trainings import Training
 
 NAMES = (
     "landscape", "linear_transition", "softmax_transition", "phase_diagrams", "scaling_laws", "attention_matrices",
-    "table_map", "table_claims", "factorised_heads",
+    "table_map", "table_claims", "factorised_heads", "agreement",
 )  # fmt: skip
 SCRIPTS = {name: importlib.import_module(f"figures.{name}") for name in NAMES}
-HELPERS = {"_claims_linear": importlib.import_module("figures._claims_linear")}
+HELPERS = {name: importlib.import_module(f"figures.{name}") for name in ("_claims_linear", "_agreement")}
 
 ENDS = ("uniform", "copy")
 #: The trainings of figures._ensembles, with as little work as still converges.
@@ -40,6 +40,15 @@ POINTS = {
         "POSTERIOR_DIMENSIONS": (8, 16, 64),
         "LINE_DIMENSIONS": (4, 15, 16, 256),
         "EFFORT": {"quick": (2, 1, 20)},
+    },
+    "agreement": {
+        "MIDDLE": {"V": 4, "L": 8},
+        "LINES": {(s, e): (0.5, 2.0) for s in ("linear", "softmax") for e in ("map", "posterior")},
+    },
+    "_agreement": {
+        "SIZES": {"quick": ((4, 8),)},
+        "TIMES": {"linear": {0.5: 40.0, 3.0: 40.0}, "softmax": {0.5: 40.0, 2.0: 30.0}},
+        "EFFORT": {"quick": (2, 2, 6, 1.0)},
     },
     "attention_matrices": {"LINEAR": tuple((P, "kept", "some pattern") for P in (32, 72, 72))},
 }

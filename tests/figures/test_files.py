@@ -21,7 +21,7 @@ def test_pictures_are_as_wide_as_a_column_and_labelled(name, drawn):
     assert [path.name for path in files if path.suffix == ".csv"] == [f"{stem}.csv" for stem in stems]
     assert [*figures] == [*stems]
     for figure in figures.values():
-        assert figure.get_figwidth() == plotting.COLUMN
+        assert figure.get_figwidth() == (plotting.PAGE if name == "agreement" else plotting.COLUMN)
         # Panels above each other share their horizontal axis, panels beside each other their vertical one.
         words = [
             (a.get_xlabel(), a.get_ylabel(), a.get_title(loc="left"), a.get_title(loc="right")) for a in figure.axes
