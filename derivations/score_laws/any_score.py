@@ -75,7 +75,7 @@ def window() -> tuple[sp.Expr, sp.Expr]:
 @cache
 def closure() -> sp.Expr:
     """Equal action gives t² in terms of the same place, which fixes it; then P* = κVt/σ_w². This holds in all regimes
-    and for all scores. Dropped: the gain at the lower minimum, 1/(L(1 + L/t)) of what the data can give.
+    and for all scores. Dropped: the gain at the lower minimum, of relative order (N + t)/(L(L + t)).
     """
     (found,) = sp.solve(conditions()[0], weight)
     slope = 2 * odds * (1 + (1 + t / (L - 1)) * odds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from phasekit.closed_forms.jump import ClosedForm, any_regime, softmax_jump
 from phasekit.closed_forms.laws import REGIMES, regime_laws
 from phasekit.closed_forms.linear import crossover, crossover_leading, onset, onset_large_L
-from phasekit.closed_forms.prices import price_of
+from phasekit.closed_forms.prices import Price, price_of
 from phasekit.errors import InputError
 from phasekit.scores import Linear, Score, Softmax, Sparsemax, TemperatureSoftmax
 
@@ -52,6 +52,7 @@ __all__ = [
     "REGIMES",
     "THRESHOLDS",
     "ClosedForm",
+    "Price",
     "any_regime",
     "closed_forms_of",
     "crossover",

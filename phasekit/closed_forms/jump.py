@@ -22,7 +22,7 @@ _NODES = 800
 def any_regime(price: Price) -> ClosedForm:
     """Return the closed form of P* that holds for every t and every score (``phasekit derive laws``).
 
-    It neglects what the lower minimum gains, of relative order 1/(L(1 + L/t)). NaN where no place has equal action.
+    It neglects what the lower minimum gains: a relative order of 1/(L α²) for t ≪ L, 1/L for t ≫ L. NaN without a jump.
     """
 
     def form(p: Parameters) -> Array:
