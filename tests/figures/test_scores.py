@@ -105,7 +105,7 @@ def test_networks_belong_to_the_minimum_of_nearest_copying():
 
 
 def test_ends_are_apart_where_their_copying_differs():
-    rows = [made_up(100, 0.01, "uniform"), made_up(100, 0.2, "copy"), made_up(100, 0.3, "copy", "not converged")]
+    rows = [made_up(100, 0.01, "uniform"), made_up(100, 0.2, "copy"), made_up(100, 0.1, "copy", "not converged")]
     rows += [made_up(200, 0.2, "uniform"), made_up(200, 0.205, "copy"), made_up(300, 0.2, "uniform")]
     found = _scores.gaps(pd.DataFrame(rows))
     assert found["P"].tolist() == [100, 200]
