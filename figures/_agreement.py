@@ -33,8 +33,8 @@ from phasekit.transitions.table import parameters_without_P
 SCORES = ("linear", "softmax")
 #: (V, L) of the models: every V and L of the full preset; of the quick one, those that share V or L with (8, 16).
 SIZES = {
-    "quick": ((8, 8), (8, 16), (8, 24), (4, 16), (16, 16)),
-    "full": tuple((V, L) for V in (4, 8, 16) for L in (8, 16, 24, 32)),
+    "quick": ((8, 8), (8, 12), (8, 16), (4, 16), (16, 16)),
+    "full": tuple((V, L) for V in (4, 8, 16) for L in (8, 16, 32)),
 }
 #: P over the threshold → how long SGLD runs there, in units of time (updates × step): longer where heads relax slowly.
 TIMES = {

@@ -105,4 +105,7 @@ def passing(model: Model, estimator: Estimator = "posterior") -> float:
         found = find_minima(model.at(P=float(np.exp(log_P))), estimator)
         return float(found.order_parameters["aG"][0]) - MIDDLE
 
-    return float(np.exp(brentq(above, np.log(2 * model.L), np.log(64 * model.L), xtol=1e-2)))
+    low = high = np.log(2 * model.L)  # far too small; far too large a P can be beyond the theory's range
+    while above(high) < 0:
+        low, high = high, high + 0.5
+    return float(np.exp(brentq(above, low, high, xtol=2e-3)))
