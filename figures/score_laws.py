@@ -95,7 +95,7 @@ NOTES = (
     f"Measured at L = {', '.join(f'2^{k}' for k in SHOWN)}, V = 10^{np.log10(V):.0f}, σ_g = κ = 1; exponents are local "
     "ones, those of V at the last L.",
     f"σ_w is such that t = {', '.join(f'L^{power:g}' for power in STRENGTH.values())} in the three regimes.",
-    "P* is that of the two-level action (positional inputs); for sparsemax it is P_x, the steepest point of its passage.",
+    "P* of the two-level action (positional inputs); for sparsemax P_x, the steepest point of its smooth passage.",
 )
 
 
