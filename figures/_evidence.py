@@ -28,7 +28,7 @@ LINEAR, SOFTMAX = _ensembles.LINEAR, _ensembles.SOFTMAX
 #: Around the onset, P1 = 230; below, between and above the spinodals, 1363 and 1778, with P* = 1437 between.
 SWEEP_P = {
     LINEAR: (40, 70, 100, 130, 160, 180, 200, 220, 240, 270, 320, 400, 560),
-    SOFTMAX: (700, 850, 1000, 1150, 1300, 1437, 1550, 1650, 1750, 1850, 2000, 2300, 2700),
+    SOFTMAX: (400, 550, 700, 850, 1000, 1150, 1300, 1437, 1550, 1650, 1750, 1850, 2000, 2300, 2700),
 }
 #: Chains each way, and draws at each P.
 SWEEP_EFFORT = {"quick": (12, 60), "full": (32, 200)}

@@ -60,7 +60,7 @@ def main(out: Path, preset: str) -> list[Path]:
         shade_window(lower, values["softmax"]["spinodals"])
         upper.set(ylabel="root mean square", ylim=(0, None))
         lower.set(ylabel="$a_G$", ylim=(-0.02, None))
-        for axes, ticks in ((upper, (50, 100, 200, 400)), (lower, (700, 1000, 1500, 2000, 2700))):
+        for axes, ticks in ((upper, (50, 100, 200, 400)), (lower, (400, 700, 1000, 1500, 2500))):
             axes.set_xticks(ticks, [str(P) for P in ticks])
             axes.minorticks_off()
         for name in ("c1_c1", "cG_cG"):

@@ -2,9 +2,9 @@
 
 Susceptibility here is the variance of an order parameter over the posterior in units of its variance without data, from
 the draws of a sweep up and down in P (figures.hysteresis), well by well; error bars are Monte Carlo errors. Lines: the
-inverse Hessian of the theory's reduced action, which diverges at P1 where samples of a finite head cannot. Linear
-attention: second moment about 0 below P1, variance with the sign folded out above; c1 and cG. Softmax attention: aG in
-each of its two wells.
+inverse Hessian of the theory's reduced action S. Linear attention: second moments of c1 and cG below P1, variances with
+the sign folded out above. Its Hessian vanishes at P1, where samples of a finite head cannot diverge: dotted, the second
+moments under exp(-S) by quadrature, whatever the shape of S. Softmax attention: aG in each of its two wells.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 
 from figures._evidence import LINEAR, SOFTMAX, sweeping
+from phasekit.action import action_for
+from phasekit.action.row_sample import row_sample
 from phasekit.evidence import posterior_place, susceptibility
 from phasekit.minima import find_minima
 from phasekit.model import Model
@@ -30,8 +32,8 @@ POINTS = {"quick": 16, "full": 80}
 BOUNDS = {"rhat_max": 1.2, "ess_min": 20.0}
 NAMES = {"c1": "$c_1$", "cG": "$c_G$", "aG": "$a_G$"}
 COLOURS = {"c1": "C0", "cG": "C1", "aG": "C1"}
-#: A P that stands for no data at all, where there is no closed form.
-NEARLY_NOTHING = 1e-3
+#: Quadrature over z, in the prior's standard deviations: far enough for any P up to P1.
+_REACH, _NODES = 16.0, 241
 
 
 def main(out: Path, preset: str) -> list[Path]:
@@ -59,16 +61,15 @@ def main(out: Path, preset: str) -> list[Path]:
 def prior_variances(model: Model) -> dict[str, float]:
     """Return the variance of each order parameter without data.
 
-    Linear attention: c1 + cG and cG are sums of independent Gaussian logits (docs/theory.md, section 4). Softmax: from
-    the theory's row at next to no data.
+    Linear attention: c1 + cG and cG are sums of independent Gaussian logits (docs/theory.md, section 4). Softmax: the
+    variance of one row's copy weight over the prior, over L rows.
     """
     L, sigma = model.L, model.sigma_g
     if not model.score.normalised:
         copying = sigma**2 / (L**2 * (L - 1))
         return {"c1": sigma**2 / L**2 + copying, "cG": copying}
-    found = find_minima(model.at(P=NEARLY_NOTHING), "posterior")
-    assert found.covariance is not None
-    return {"aG": float(found.covariance["aG aG"][0])}
+    row = row_sample(model.score, L, float(model.V), model.sigma_w, sigma).cumulants(0.0, 0.0)
+    return {"aG": row.gg / (L * (1 - 1 / L) ** 2)}
 
 
 def sampled(model: Model, transition: float, preset: str) -> pd.DataFrame:
@@ -103,7 +104,25 @@ def theory(model: Model, transition: float, preset: str) -> pd.DataFrame:
             for name, scale in prior.items():
                 value = float(found.covariance[f"{name} {name}"][branch]) / scale
                 rows.append({"P": each, "quantity": name, "branch": branch, "copying": copying, "value": value})
-    return pd.DataFrame(rows).assign(kind="theory")
+    table = pd.DataFrame(rows).assign(kind="theory")
+    if model.score.normalised:
+        return table
+    finite = [
+        {"P": each, "quantity": name, "value": value / prior[name], "kind": "integrated"}
+        for each in grid[grid <= transition]
+        for name, value in integrated(model, float(each)).items()
+    ]
+    return pd.concat([table, pd.DataFrame(finite)], ignore_index=True)
+
+
+def integrated(model: Model, P: float) -> dict[str, float]:
+    """Return ⟨c1²⟩ and ⟨cG²⟩ under exp(-S), with the reduced action S of linear attention: finite at P1."""
+    p, action = model.at(P=P).parameters(), action_for(model, "posterior")
+    z = np.meshgrid(*[np.linspace(-_REACH, _REACH, _NODES)] * 2, indexing="ij")
+    S = action.jet((z[0], z[1]), p).value
+    weight = np.exp(S.min() - S)
+    moments = [float((weight * x**2).sum() / weight.sum()) for x in action.order((z[0], z[1]), p)]
+    return dict(zip(action.order_parameters, moments, strict=True))
 
 
 def _draw(axes: Axes, rows: pd.DataFrame) -> None:
@@ -119,6 +138,8 @@ def _draw(axes: Axes, rows: pd.DataFrame) -> None:
         else:
             best = part[part["branch"] == 0]
             draw_theory(axes, best["relative"], best["value"], color=colour)
+    for name, part in rows[rows["kind"] == "integrated"].groupby("quantity"):
+        draw_theory(axes, part["relative"], part["value"], branch="saddle", color=COLOURS[str(name)])
     for (name, well), part in points.groupby(["quantity", "well"]):
         coexisting = part["verdict"] == "coexistence"
         # Below the window one well of all chains is the lower one, above it the upper one.

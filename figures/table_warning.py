@@ -2,7 +2,7 @@
 
 Variance and lag-1 autocorrelation of an order parameter along the way up of a sweep (figures.hysteresis), tested for a
 trend before the event by Kendall's τ. Events: the theory's P1 of linear attention, the theory's P* of softmax, and the
-P at which softmax chains really jumped, past P* because they are caught in the lower well.
+P at which the first softmax chain really jumped, past P* because they are caught in the lower well.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def main(out: Path, preset: str) -> list[Path]:
         up = sweeping(model, preset).loop().data[name].isel(dataset=0, drop=True).sel(direction="up")
         symbol = SYMBOLS[place.symbol].strip("$").replace("^", "").replace("_", "")
         events = {f"{symbol} of theory": place.P}
-        jumped = up.P.to_numpy()[(up.median(("chain", "draw")) > _middle(place.transition.values)).to_numpy()]
+        jumped = up.P.to_numpy()[(up > _middle(place.transition.values)).any(("chain", "draw")).to_numpy()]
         if model is SOFTMAX and len(jumped):
-            events["jump of the chains"] = float(jumped[0])
+            events["first jump of a chain"] = float(jumped[0])
         for event, at in events.items():
             found = early_warning(up, at)
             labels = {"score": model.score.name, "quantity": name, "event": event, "P of the event": at}

@@ -140,19 +140,21 @@ def barrier(found: FreeEnergy) -> Barrier | None:
     low, top, high = split
     with np.errstate(divide="ignore"):
         replicas = -np.log(p)
+        weights_apart = np.log(p[:, :top].sum(1) / p[:, top:].sum(1))
 
     def with_error(value: float, values: NDArray[np.float64]) -> tuple[float, float]:
-        return float(value), float(values.std(ddof=1))
+        seen = np.isfinite(values).all()  # a bin without a draw in some replica is not known at all
+        return float(value), float(values.std(ddof=1)) if seen else np.inf
 
-    from_low = with_error(F[top] - F[low], replicas[:, top] - replicas[:, low])
-    from_high = with_error(F[top] - F[high], replicas[:, top] - replicas[:, high])
+    with np.errstate(invalid="ignore"):
+        from_low = with_error(F[top] - F[low], replicas[:, top] - replicas[:, low])
+        from_high = with_error(F[top] - F[high], replicas[:, top] - replicas[:, high])
     weights = np.exp(-F)
     difference = np.log(weights[:top].sum() / weights[top:].sum())
-    differences = np.log(p[:, :top].sum(1) / p[:, top:].sum(1))
     if any(not height > max(0.5, 3 * error) for height, error in (from_low, from_high)):
         return None
     return Barrier(
-        float(a[low]), float(a[top]), float(a[high]), from_low, from_high, with_error(difference, differences)
+        float(a[low]), float(a[top]), float(a[high]), from_low, from_high, with_error(difference, weights_apart)
     )
 
 

@@ -130,6 +130,13 @@ def test_barrier_of_a_double_well_against_quadrature():
     assert wells.high == pytest.approx(1, abs=0.15)
 
 
+def test_a_barrier_that_some_replicas_never_saw_is_not_known():
+    found = free_energy(well_windows(draws=60), bins=24, bootstrap=4)
+    top = int(np.argmin(np.abs(found.profile.a.to_numpy() - barrier(found).top)))
+    found.replicas[0, top] = 0.0
+    assert barrier(found) is None
+
+
 def test_one_well_has_no_barrier():
     assert barrier(free_energy(well_windows(height=0.1, draws=60), bins=24, bootstrap=20)) is None
 
