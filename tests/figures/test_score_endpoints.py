@@ -1,0 +1,79 @@
+"""The pictures of endpoints and of SSA's posterior, with few points; what is slow in them has tests of its own."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from figures import _cache, _endpoints, score_endpoints, score_posterior
+from phasekit import plotting
+from phasekit.action import row_posterior, row_sample
+from phasekit.minima import find_minima
+from phasekit.model import Model
+from phasekit.scores import SSA
+
+
+@pytest.fixture
+def few_rows(monkeypatch, tmp_path):
+    """Let the posterior average over a few hundred rows, and keep nothing."""
+    monkeypatch.setattr(row_sample, "ROWS", 64)
+    monkeypatch.setattr(row_posterior, "_curve", cache(row_posterior._curve.__wrapped__))
+    monkeypatch.setattr(row_posterior, "row_sample", row_sample.row_sample.__wrapped__)
+    monkeypatch.setattr(row_posterior, "_MANY_ROWS", 200)
+    monkeypatch.setattr(row_posterior, "_FEWEST_ROWS", 50)
+    monkeypatch.setattr(_cache, "FOLDER", tmp_path)
+
+
+def keep(figure, table, stem):
+    with plotting.style():
+        figure.draw_without_rendering()
+    csv = stem.with_name(f"{stem.name}.csv")
+    plotting._as_frame(table).to_csv(csv, index=False)
+    return [csv]
+
+
+def test_endpoints(monkeypatch, tmp_path):
+    monkeypatch.setattr(score_endpoints, "save", keep)
+    monkeypatch.setattr(score_endpoints, "POINTS", {"quick": 2})
+    monkeypatch.setattr(score_endpoints, "CONTEXTS", (16, 64))
+    monkeypatch.setattr(score_endpoints, "TEMPERATURES", (0.5, 1.0))
+    ends = pd.DataFrame({"P": [150.0, 170.0, 200.0] * 2, "data_seed": 0, "start": ["uniform"] * 3 + ["copy"] * 3})
+    rows = ends.assign(fate="kept", U=1.0, aG=[0.1, 0.1, 0.3, 0.1, 0.2, 0.3])
+    model = Model(V=8, L=64, score=SSA(n=4, b=1))
+    monkeypatch.setattr(score_endpoints, "of_sweeps", lambda preset, *names: {model: rows})
+    one = pd.DataFrame({"L": [16], "n": [4.8], "P": [150.0]})
+    monkeypatch.setattr(score_endpoints, "posterior_endpoints", lambda preset: one)
+    (csv,) = score_endpoints.main(tmp_path, "quick")
+    table = pd.read_csv(csv)
+    sharp = table[(table["panel"] == "n_c") & (table["label"] == "$V$ = 8, $b$ = 1")].set_index("L")["n"]
+    assert sharp[64] == pytest.approx(1.8717, abs=1e-4)
+    networks = table[(table["panel"] == "plane") & table["apart"].notna()].set_index("P")["apart"]
+    assert networks.to_dict() == {150.0: 0.0, 170.0: 1.0, 200.0: 0.0}
+    short = table[(table["panel"] == "L_c") & (table["V"] == 8) & (table["T"] == 1.0)]
+    assert float(short["L"].iloc[0]) == pytest.approx(13.7415, abs=1e-3)
+
+
+def test_the_posterior_moves_the_endpoint(few_rows):
+    """At L = 16 to larger n (4.8 with all rows; the map's is 3.445), and it is computed once."""
+    table = _endpoints.posterior_endpoints("quick")
+    assert float(table["n"].iloc[0]) == pytest.approx(4.8, abs=0.4)
+    file = next(iter(_cache.FOLDER.glob("*.csv")))
+    file.write_text("L,n,P\n16,1,1\n")
+    assert float(_endpoints.posterior_endpoints("quick")["n"].iloc[0]) == 1
+
+
+def test_posterior_of_ssa(few_rows, monkeypatch, tmp_path):
+    small = Model(V=8, L=16, score=SSA(n=2, b=1))
+    monkeypatch.setattr(score_posterior, "save", keep)
+    monkeypatch.setattr(score_posterior, "MODELS", {2.0: small, 3.0: small})
+    monkeypatch.setattr(score_posterior, "EFFORT", {"quick": (20, 2)})
+    monkeypatch.setattr(score_posterior, "POINTS", {"quick": 4})
+    monkeypatch.setattr(score_posterior, "SAMPLED", {"quick": (1.0,)})
+    (csv,) = score_posterior.main(tmp_path, "quick")
+    table = pd.read_csv(csv)
+    theory = table[(table["kind"] == "theory") & (table["n"] == 2)]
+    P = theory["P"].to_numpy()
+    again = find_minima(small.grid(P=P), "posterior").order_parameters["aG"][:, 0]
+    np.testing.assert_allclose(theory["theory"], again, rtol=1e-6)
+    assert set(theory["line"]) == {"only"}
