@@ -160,7 +160,7 @@ def theory_rows(model: Model, P: tuple[float, ...], estimator: Estimator = "post
     rows = []
     for each in P:
         found = find_minima(model.at(P=float(each)), estimator)
-        for branch in range(int(found.count)):
+        for branch in np.flatnonzero(found.converged):
             values = {name: float(v[branch]) for name, v in found.order_parameters.items()}
             values |= {name: float(found.averages[name][branch]) for name in ("s2", "q")}
             values["loss"] = float(found.loss[branch])

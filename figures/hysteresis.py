@@ -49,8 +49,8 @@ def main(out: Path, preset: str) -> list[Path]:
             area, error = areas[score]
             square = "$c_G^2$" if model is LINEAR else "$a_G$"
             axes.text(
-                0.97, 0.08, f"loop area of {square} over ln $P$:\n{area:.2g} ± {error:.1g}",
-                transform=axes.transAxes, ha="right", va="bottom", fontsize="small",
+                0.03, 0.72, f"loop area of {square} over ln $P$:\n{area:.2g} ± {error:.1g}",
+                transform=axes.transAxes, ha="left", va="top", fontsize="small",
             )  # fmt: skip
             axes.set_title(f"{score} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
             axes.set(xlabel="$P$", xscale="log")

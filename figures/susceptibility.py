@@ -99,7 +99,7 @@ def theory(model: Model, transition: float, preset: str) -> pd.DataFrame:
     for each in grid:
         found = find_minima(model.at(P=float(each)), "posterior")
         assert found.covariance is not None
-        for branch in range(int(found.count)):
+        for branch in np.flatnonzero(found.converged):
             copying = float(found.order_parameters["aG" if model.score.normalised else "cG"][branch])
             for name, scale in prior.items():
                 value = float(found.covariance[f"{name} {name}"][branch]) / scale

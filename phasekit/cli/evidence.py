@@ -297,7 +297,7 @@ def _variance(theory: Minima, name: str, copying: float) -> float | None:
 
     For linear attention that is the second moment, of the lowest branch: samples have both signs.
     """
-    if theory.covariance is None:
+    if theory.covariance is None or not theory.converged.all():
         return None
     spread, means = theory.covariance[f"{name} {name}"], theory.order_parameters
     if "cG" in means:
