@@ -44,6 +44,41 @@ def test_lowest_minimum_is_that_of_free_logits(described, P):
     assert float(found.action[0]) == pytest.approx(lowest, rel=1e-7)
 
 
+def energy_of_all_rows(model):
+    """Return S over all of G, rows free to differ, with its gradient (positional inputs, unit variances)."""
+    L, V, P, t = model.L, model.V, model.P, model.P / model.V
+
+    def value(flat):
+        G = torch.tensor(flat.reshape(L, L), requires_grad=True)
+        A = model.score.rows(G)
+        g, q = A.diagonal().mean(), (A * A).sum() / L  # the copy position may as well be the diagonal
+        S = P / (2 * V) * (1 / (1 + t) + (V - 1) * (1 - t * g**2 / (1 + t * q))) + (G**2).sum() / 2
+        (gradient,) = torch.autograd.grad(S, G)
+        return S.item(), gradient.numpy().ravel()
+
+    return value
+
+
+@pytest.mark.parametrize("described", SCORES, ids=lambda d: d["name"])
+def test_no_attention_matrix_has_less_energy_than_two_levels(described):
+    """From six kinds of starts, at several P around the transition: rows could switch one after another, but don't."""
+    L = 10
+    values = find_transitions(Model(V=4, L=L, score=described)).values
+    threshold = values.get("P_star") or values["P_x"]
+    rng, one = np.random.default_rng(1), np.eye(L)
+    depth = 2.0 if described["name"] in ("sparsemax", "entmax") else 4.0
+    some = one * (np.arange(L) % 2)
+    starts = [1e-3 * one, depth * one, depth * some, depth * one - depth / L, *(rng.normal(size=(2, L, L)) + one)]
+    for factor in (0.7, 1.03, 1.5):
+        model = Model(V=4, L=L, P=factor * threshold, score=described)
+        options = {"ftol": 1e-15, "gtol": 1e-8, "maxiter": 2000}
+        runs = [
+            minimize(energy_of_all_rows(model), x.ravel(), jac=True, method="L-BFGS-B", options=options) for x in starts
+        ]
+        found = find_minima(model)
+        assert float(found.action[0]) == pytest.approx(min(run.fun for run in runs), rel=1e-7)
+
+
 @pytest.mark.parametrize("described", SCORES, ids=lambda d: d["name"])
 @pytest.mark.parametrize("inputs", ["positional", "token+position"])
 def test_derivatives(described, inputs):
