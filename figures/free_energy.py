@@ -60,11 +60,15 @@ def densities(model: Model, preset: str) -> pd.DataFrame:
     values = np.abs(data["c1"] + data["cG"]) if model is LINEAR else data["aG"]
     rows = []
     for P in SHOWN_P[model]:
-        found = density(values.sel(P=P).to_numpy(), symmetric=model is LINEAR)
-        seen = found.x >= 0 if model is LINEAR else np.full(found.x.shape, True)
-        scale = 2 if model is LINEAR else 1  # the half that is shown of an even density
-        peaks = len(found.peaks)
-        shown = pd.DataFrame({"x": found.x[seen], "value": scale * found.density[seen]})
+        draws, symmetric = values.sel(P=P), model is LINEAR
+        ways = [density(draws.sel(direction=way).to_numpy(), symmetric=symmetric) for way in ("up", "down")]
+        # Each way has kernels of its own width: one width for a narrow and a wide well would fray the wide one.
+        x = np.unique(np.concatenate([way.x for way in ways]))
+        mean = sum(np.interp(x, way.x, way.density, left=0.0, right=0.0) for way in ways) / len(ways)
+        if symmetric:  # the half that is shown of an even density
+            x, mean = x[x >= 0], 2 * mean[x >= 0]
+        peaks = len(density(draws.to_numpy(), symmetric=symmetric).peaks)
+        shown = pd.DataFrame({"x": x, "value": mean})
         rows.append(shown.assign(score=model.score.name, P=P, kind="density", peaks=peaks))
     return pd.concat(rows, ignore_index=True)
 

@@ -94,4 +94,7 @@ def _indicators(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
     deviation = x - x.mean((1, 2), keepdims=True)
     variance = (deviation**2).mean(-1)
     covariance = (deviation[..., 1:] * deviation[..., :-1]).mean(-1)
-    return variance, covariance / variance.mean(1, keepdims=True)
+    scale = variance.mean(1, keepdims=True)
+    lag1 = covariance.mean(1, keepdims=True) / scale
+    # A ratio of means scatters less than its numerator: a chain that swings widely does so in both. Linearised:
+    return variance, lag1 + (covariance - lag1 * variance) / scale

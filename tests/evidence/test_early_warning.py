@@ -38,6 +38,8 @@ def test_a_vanishing_restoring_force_warns():
     table = found.indicators
     for name, exact in (("variance", 1 / (1 - phi**2)), ("lag1", phi)):
         assert (np.abs(table[name] - exact) < 5 * table[f"{name}_error"] + 0.01 * exact).all()
+    known = np.sqrt((1 - phi**2) / 3200)  # Bartlett's error of a lag-1 autocorrelation
+    assert np.median(table["lag1_error"] / known) == pytest.approx(1, abs=0.3)
     assert found.growth["variance"] == pytest.approx((1 - phi[0] ** 2) / (1 - phi[-1] ** 2), rel=0.3)
     assert found.growth["lag1"] == pytest.approx(phi[-1] - phi[0], abs=0.05)
 
