@@ -35,7 +35,7 @@ LINES = {
     ("linear", "map"): tuple(np.geomspace(0.4, 7, 60).tolist()),
     ("linear", "posterior"): tuple(np.geomspace(0.4, 7, 40).tolist()),
     ("softmax", "map"): tuple(np.geomspace(0.4, 2.5, 60).tolist()),
-    ("softmax", "posterior"): (0.4, 0.6, 0.85, 0.95, 1.0, 1.05, 1.13, 1.5, 2.5),
+    ("softmax", "posterior"): (0.4, 0.9, 1.0, 1.1, 1.5, 2.5),
 }
 #: Between these multiples of P1 fluctuations of linear attention are too large for their Gaussian approximation.
 CRITICAL = (0.7, 1.49)

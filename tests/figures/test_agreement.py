@@ -116,7 +116,7 @@ def test_the_summary_counts_each_side_of_the_threshold():
         }
     )
     below, above = summary(points).to_dict("records")
-    assert (below["points"], below["unknown"]) == (1, 1)
+    assert (below["side"], below["points"], below["unknown"]) == ("below", 1, 1)
     assert (above["points"], above["unknown"], above["within"]) == (2, 0, 1)
     assert (above["median"], above["largest"]) == (pytest.approx(0.015), 0.02)
     sampled = points.assign(estimator="posterior", left_out=1)
