@@ -126,13 +126,22 @@ def _slope(pair: Array) -> Array:
 
 
 def models_in_regime(case: Case, L: Array) -> Parameters:
-    """Return models with V tokens at whose threshold t = L^STRENGTH, if the closed form is right."""
+    """Return models with V tokens at whose threshold t = L^STRENGTH, if the closed form is right.
+
+    Raises
+    ------
+    InputError
+        If there is no jump at that t and some L.
+    """
     base = parameters_without_P(Model(V=V, L=64, score=case.score)).replace(L=L)
     t = L ** STRENGTH[case.regime]
     price = price_of(case.score)
     if price is None:  # sparsemax: t²/(1 + t/L) = σ_w² L/((V − 1) σ_g²)
         return base.replace(sigma_w=t * np.sqrt((V - 1) / (L * (1 + t / L))))
-    x, D, cost = price.place(_coordinate_at(t, price, base.ravel()), base.ravel())
+    coordinate = _coordinate_at(t, price, base.ravel())
+    if np.isnan(coordinate).any():
+        raise InputError(case.name, L[np.isnan(coordinate)].tolist(), "no jump in this regime at these L")
+    x, D, cost = price.place(coordinate, base.ravel())
     return base.replace(sigma_w=t * np.sqrt((V - 1) / (cost * D * x * (1 + x * (1 + t / (L - 1))))))
 
 
