@@ -9,7 +9,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from phasekit.samplers import Samples, diagnose
-from phasekit.samplers.diagnostics import COEXISTENCE, MIXED
 
 
 def susceptibility(samples: Samples, *, rhat_max: float = 1.05, ess_min: float = 100.0) -> xr.Dataset:
@@ -44,9 +43,7 @@ def susceptibility(samples: Samples, *, rhat_max: float = 1.05, ess_min: float =
     variables = ["mean", "variance", "error", *(["folded_mean", "folded", "folded_error"] if symmetric else [])]
     found = {name: np.full((len(datasets), 2, 2), np.nan) for name in variables}
     for d in datasets:
-        if diagnosis.verdict(d) not in (MIXED, COEXISTENCE):
-            continue
-        for w, well in enumerate(diagnosis.wells[d]):
+        for w, well in enumerate(diagnosis.wells[d]):  # none if the chains are not mixed
             for k, name in enumerate(names):
                 x, y = (data[name].isel(dataset=d, chain=list(well.chains)) for data in (plain, folded))
                 values = [*_spread(x.transpose("chain", "draw").to_numpy(), 0.0 if symmetric else None)]
