@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 CONTEXT = 64
 COLUMNS = 4
-NODES, DRAWN_NODES = 121, 9
+NODES, DRAWN_NODES = 121, 17
 START = {"uniform": ("C0", -1), "copy": ("C1", 1)}
 #: Networks from the two ends are drawn this far (relative) to the left and right of their P.
 ASIDE = 0.012
@@ -95,7 +95,7 @@ def _panel(axes: Axes, model: Model, rows: pd.DataFrame, more: pd.DataFrame | No
             marks = {"color": colour, "markersize": 3, "markeredgewidth": 0.6}
             draw(axes, here["P"] / at * (1 + side * ASIDE), here["aG"], **marks)
     axes.set_title(label(model), loc="left")
-    word = f"jump, {SYMBOLS['P_star']} = {at:.5g}" if first else f"crossover, {SYMBOLS['P_x']} = {at:.5g}"
+    word = f"jump, {SYMBOLS['P_star']} = {at:.1f}" if first else f"crossover, {SYMBOLS['P_x']} = {at:.1f}"
     axes.text(0.04, 0.95, word, transform=axes.transAxes, va="top", fontsize=7)
     tables.append(rows.assign(kind="network", kappa=model.kappa))
     return [table.assign(score=label(model), unit=at) for table in tables]
@@ -117,7 +117,7 @@ def _lines(axes: Axes, model: Model, found: Transitions, at: float) -> pd.DataFr
 def drawn_line(model: Model, at: float) -> pd.DataFrame:
     """Return aG and U of sparsemax with the sampling force, against P."""
     P = at * np.geomspace(*RANGE, DRAWN_NODES)
-    heads = [sparsemax_on_drawn_data(model.at(P=float(value)), rows=1024) for value in P]
+    heads = [sparsemax_on_drawn_data(model.at(P=float(value)), rows=512) for value in P]
     return pd.DataFrame({"P": P, "aG": [h.aG for h in heads], "U": [h.U for h in heads], "kind": "sampling force"})
 
 
