@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 
 from phasekit import InputError, Model, find_minima, find_transitions
 from phasekit.action import EntmaxMap, SmoothMap, action_for
+from phasekit.transitions.curve import Curve
 
 SSA = {"name": "ssa", "n": 2.5, "b": 1.0}
 MIXTURE = {"name": "mixture", "scores": ["softmax", SSA], "shares": [0.3, 0.7]}
@@ -128,6 +129,37 @@ def test_a_minimum_in_the_kink(described):
         assert minima.action[0] <= brute * (1 + 1e-12)
     assert found[1e5].order_parameters["aG"][0] == pytest.approx(1, abs=1e-12)
     assert found[30.0].order_parameters["aG"][0] < 0.9
+
+
+@pytest.mark.parametrize(
+    ("described", "kink"), [({"name": "sparsemax"}, 1.0), ({"name": "entmax", "alpha": 2.5}, 2 / 3)]
+)
+def test_the_kink_holds_the_minimum_from_where_the_data_pull_harder_than_the_prior(described, kink):
+    """Their forces just before the kink, by finite differences of one free row."""
+
+    def slope(log_P):
+        value, raised = free_energy(Model(V=200, L=16, P=float(np.exp(log_P)), score=described)), np.eye(16)[0] - 1 / 16
+        ends = [value(raised * (kink - h))[0] for h in (1e-5, 2e-5, 3e-5)]
+        return (2.5 * ends[0] - 4 * ends[1] + 1.5 * ends[2]) / 1e-5  # one-sided, of second order
+
+    from_here = np.exp(brentq(slope, np.log(50), np.log(1e5)))
+    for factor, sits in ((0.99, False), (1.01, True)):
+        found = find_minima(Model(V=200, L=16, P=factor * from_here, score=described))
+        assert (found.order_parameters["aG"][0] > 1 - 1e-12) == sits
+
+
+@pytest.mark.parametrize("described", SCORES, ids=lambda d: d["name"])
+@pytest.mark.parametrize("inputs", ["positional", "token+position"])
+def test_the_curve_is_stationary(described, inputs):
+    model = Model(V=6, L=20, score=described, inputs=inputs)
+    action, p = action_for(model), model.at(P=1.0).parameters().ravel()
+    curve = Curve(action, p.replace(P=np.ones(1)))
+    u = curve.nodes[:, ::40].reshape(1, -1)
+    there = curve.at(u, curve.p.expand())
+    z = curve.point(u, there)
+    size = np.sqrt(sum(x**2 for x in z))
+    for slope in action.gradient(z, there):
+        assert np.all(np.abs(slope) < 1e-9 * np.maximum(size, 1))
 
 
 def test_close_to_the_kink():
