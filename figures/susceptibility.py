@@ -4,11 +4,12 @@ Susceptibility here is the variance of an order parameter over the posterior in 
 the draws of a sweep up and down in P (figures.hysteresis), well by well; error bars are Monte Carlo errors. Lines: the
 inverse Hessian of the theory's reduced action S. Linear attention: second moments of c1 and cG below P1, variances with
 the sign folded out above. Its Hessian vanishes at P1, where samples of a finite head cannot diverge: dotted, the second
-moments under exp(-S) by quadrature, whatever the shape of S. Softmax attention: aG in each of its two wells.
+moments under exp(-S) by quadrature, whatever the shape of S. Softmax attention: aG, each way of the sweep by itself.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,11 @@ import pandas as pd
 from figures._evidence import LINEAR, SOFTMAX, sweeping
 from phasekit.action import action_for
 from phasekit.action.row_sample import row_sample
-from phasekit.evidence import posterior_place, susceptibility
+from phasekit.evidence import Place, posterior_place, susceptibility
 from phasekit.minima import find_minima
 from phasekit.model import Model
 from phasekit.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
+from phasekit.samplers.diagnostics import MIXED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +34,8 @@ POINTS = {"quick": 16, "full": 80}
 BOUNDS = {"rhat_max": 1.2, "ess_min": 20.0}
 NAMES = {"c1": "$c_1$", "cG": "$c_G$", "aG": "$a_G$"}
 COLOURS = {"c1": "C0", "cG": "C1", "aG": "C1"}
+#: aG that tells softmax attention's upper well from the lower one.
+UPPER = 0.07
 #: Quadrature over z, in the prior's standard deviations: far enough for any P up to P1.
 _REACH, _NODES = 16.0, 241
 
@@ -41,7 +45,7 @@ def main(out: Path, preset: str) -> list[Path]:
     parts, places = [], {}
     for model in (LINEAR, SOFTMAX):
         place = places[model.score.name] = posterior_place(model)
-        rows = pd.concat([sampled(model, place.P, preset), theory(model, place.P, preset)], ignore_index=True)
+        rows = pd.concat([sampled(model, place.P, preset), theory(model, place, preset)], ignore_index=True)
         parts.append(rows.assign(score=model.score.name, relative=rows["P"] / place.P))
     table = pd.concat(parts, ignore_index=True)
     with style():
@@ -73,26 +77,32 @@ def prior_variances(model: Model) -> dict[str, float]:
 
 
 def sampled(model: Model, transition: float, preset: str) -> pd.DataFrame:
-    """Return one row per P, quantity and well; wells of chains that don't agree are left out."""
+    """Return one row per P, quantity and way; chains of one way that don't agree are left out."""
     loop, prior = sweeping(model, preset).loop(), prior_variances(model)
+    # Linear attention: all chains are of one law. Softmax: each way by itself, one may drift while the other stays.
+    groups = [("up",), ("down",)] if model.score.normalised else [("up", "down")]
     rows: list[dict[str, Any]] = []
-    for P in loop.data.P.to_numpy():
-        found = susceptibility(loop.samples(P), **BOUNDS).isel(dataset=0)
+    for P, ways in product(loop.data.P.to_numpy(), groups):
+        found = susceptibility(loop.samples(P, ways), **BOUNDS).isel(dataset=0)
         folded = not model.score.normalised and transition < P
         for name, scale in prior.items():
-            for well in range(found.sizes["well"]):
-                here = found.sel(quantity=name).isel(well=well)
-                value, error = (here.folded, here.folded_error) if folded else (here.variance, here.error)
-                verdict = str(found.verdict.values)
-                row = {"P": P, "quantity": name, "well": well, "value": float(value) / scale}
-                rows.append({**row, "error": float(error) / scale, "kind": "sampled", "verdict": verdict})
+            here = found.sel(quantity=name).isel(well=0)
+            value, error = (here.folded, here.folded_error) if folded else (here.variance, here.error)
+            if str(found.verdict.values) != MIXED:
+                value, error = np.nan, np.nan
+            row = {"P": P, "quantity": name, "way": "+".join(ways), "mean": float(here["mean"])}
+            numbers = {"value": float(value) / scale, "error": float(error) / scale}
+            rows.append({**row, **numbers, "kind": "sampled", "verdict": str(found.verdict.values)})
     return pd.DataFrame(rows).dropna(subset="value")
 
 
-def theory(model: Model, transition: float, preset: str) -> pd.DataFrame:
+def theory(model: Model, place: Place, preset: str) -> pd.DataFrame:
     """Return one row per P, quantity and branch of the theory, lowest action first."""
-    P = sweeping(model, preset).P
+    P, transition = sweeping(model, preset).P, place.P
     near = transition * (1 + np.array([-0.1, -0.03, -0.01, 0.01, 0.03, 0.1]))
+    if "spinodals" in place.transition.values:
+        low, high = place.transition.values["spinodals"]
+        near = np.array([1.003 * low, transition, 0.97 * high, 0.997 * high])
     grid = np.unique(np.concatenate([np.geomspace(P[0], P[-1], POINTS[preset]), near]))
     prior = prior_variances(model)
     rows: list[dict[str, Any]] = []
@@ -130,7 +140,7 @@ def _draw(axes: Axes, rows: pd.DataFrame) -> None:
     for name, part in lines.groupby("quantity"):
         colour = COLOURS[str(name)]
         if name == "aG":
-            for copies, branch in part.groupby(part["copying"] > 0.1):
+            for copies, branch in part.groupby(part["copying"] > UPPER):
                 colour = "C1" if copies else "C0"
                 draw_theory(axes, branch["relative"], branch["value"], branch="metastable", color=colour)
                 best = branch[branch["branch"] == 0]
@@ -140,10 +150,8 @@ def _draw(axes: Axes, rows: pd.DataFrame) -> None:
             draw_theory(axes, best["relative"], best["value"], color=colour)
     for name, part in rows[rows["kind"] == "integrated"].groupby("quantity"):
         draw_theory(axes, part["relative"], part["value"], branch="saddle", color=COLOURS[str(name)])
-    for (name, well), part in points.groupby(["quantity", "well"]):
-        coexisting = part["verdict"] == "coexistence"
-        # Below the window one well of all chains is the lower one, above it the upper one.
-        upper = (well == 1) | (~coexisting & (part["relative"] > 1))
+    for name, part in points.groupby("quantity"):
+        upper = (part["mean"] > UPPER) & (name == "aG")
         for is_upper, shown in part.groupby(upper):
             colour = COLOURS[str(name)] if name != "aG" else "C1" if is_upper else "C0"
             axes.errorbar(
@@ -155,4 +163,6 @@ def _draw(axes: Axes, rows: pd.DataFrame) -> None:
     }  # fmt: skip
     for colour, text in labels.items():
         axes.plot([], [], color=colour, label=text)
+    if "c1" in set(rows["quantity"]):
+        axes.plot([], [], color="0.3", linestyle=":", label="quadrature of $e^{-S}$")
     axes.legend(loc="upper left" if "c1" not in set(rows["quantity"]) else "best")

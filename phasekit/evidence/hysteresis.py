@@ -41,12 +41,12 @@ class Loop:
         """The quantity that shows copying: aG, or cG² where the sign is a symmetry."""
         return "aG" if self.model.score.normalised else "cG_cG"
 
-    def samples(self, P: float) -> Samples:
-        """Return the chains of both ways at one P as one set of samples, their starts called "up" and "down".
+    def samples(self, P: float, ways: Sequence[str] = DIRECTIONS) -> Samples:
+        """Return the chains of both ways (or of one) at one P as one set of samples, their starts "up" and "down".
 
         :func:`phasekit.samplers.diagnose` and :func:`phasekit.evidence.susceptibility` then keep wells apart.
         """
-        return _both_ways(self.model, self.data.sel(P=P))
+        return _joined(self.model, self.data.sel(P=P, direction=list(ways)))
 
     def diagnoses(self, *, rhat_max: float = 1.2, ess_min: float = 20.0) -> list[Diagnosis]:
         """Judge at every P whether chains on their way up and down sample the same distribution.
@@ -141,8 +141,8 @@ def sweep(
     return Loop(model.at(P=None), xr.concat(ways, xr.Variable("direction", np.array(DIRECTIONS))))
 
 
-def _both_ways(model: Model, data: xr.Dataset) -> Samples:
-    """Return chains on both ways as one set of samples, their starts called "up" and "down"."""
+def _joined(model: Model, data: xr.Dataset) -> Samples:
+    """Return chains on all ways as one set of samples, their starts called "up" and "down"."""
     stacked = data.stack(both=("direction", "chain")).transpose("both", "draw", "dataset")
     posterior = xr.Dataset(
         {str(name): (("chain", "draw", "dataset"), values.to_numpy()) for name, values in stacked.data_vars.items()},
