@@ -1,6 +1,7 @@
 """Laws of P*: against two minima of equal action found without any derivation, over 4.8 decades of L per regime."""
 
 import functools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,7 +75,12 @@ def test_law_is_approached(index):
     p, exact, _ = followed(index)
     off = np.abs(exact / JUMPS[index].leading(p) - 1)
     assert np.all(off[1:] < off[:-1])
-    assert off[-1] < 0.25 if JUMPS[index].name == "SSA n = 4" else off[-1] < 0.08
+    slow = {
+        ("SSA n = 4", "long_context"): 0.22,
+        ("SSA n = 4", "wide_vocabulary"): 0.06,
+        ("SSA n = 1", "wide_vocabulary"): 0.08,
+    }
+    assert off[-1] < slow.get((JUMPS[index].name, JUMPS[index].regime), 0.035)
 
 
 @pytest.mark.parametrize(
@@ -208,3 +214,27 @@ def test_prices_in_fifty_digits():
         found = [each[i] for each in (*ssa_found, *entmax_found)]
         for value, want in zip(found, wanted, strict=True):
             assert abs(mp.mpf(float(value)) / want - 1) < 1e-11
+
+
+def test_exponents_on_the_page_are_those_of_the_laws():
+    page = (Path(__file__).parents[2] / "docs" / "score_theories.md").read_text("utf-8")
+    section = page.split("\n## What it costs in samples")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "$ | `" in line]
+    found = {(score, regime): [sp.sympify(cell.split("`")[1]) for cell in (L, V)] for score, regime, L, V, *_ in rows}
+    n, m = sp.symbols("n m")
+    laws = {
+        ("SSA, n > 1", r"$t \gg L$"): ssa.long_context(),
+        ("SSA, n > 1", r"$1, L^{2-n} \ll t \ll L$"): ssa.wide_vocabulary(),
+        ("SSA, n < 2", r"$1 \ll t \ll L^{2-n}$"): ssa.wide_vocabulary_pair(),
+        ("SSA, n > 2", r"$t \ll 1$"): ssa.scarce_data(),
+        ("SSA, n < 2", r"$t \ll 1$"): ssa.scarce_data_pair(),
+        ("α-entmax, m > 1", r"$t \gg L$"): entmax.long_context(),
+        ("α-entmax, m > 1", r"$m - 1 < t \ll L$"): entmax.wide_vocabulary(),
+        ("α-entmax, m > 1", r"$t \ll 1$"): entmax.full_copy()[1],
+        (r"sparsemax ($P_\times$)", r"$t \ll L$"): entmax.sparsemax()[1],
+    }
+    assert laws.keys() == {row for row in found if row[0] != "softmax"}
+    for row, law in laws.items():
+        powers = [sp.limit(sp.simplify(z * sp.diff(law, z) / law), z, sp.oo) for z in (L_symbol, V_symbol)]
+        bare = [power.subs({ssa.n: n, entmax.m: m}) for power in powers]
+        assert [sp.simplify(power - words) for power, words in zip(bare, found[row], strict=True)] == [0, 0], row
