@@ -25,7 +25,7 @@ MODELS = {_ensembles.LINEAR: (64, 512), _ensembles.LINEAR.at(score="softmax"): (
 EFFORT = {"quick": (4, 400, 300, 16), "full": (16, 1000, 1000, 32)}
 #: Steps of SGLD; a draw is recorded every THINNED/step updates, after the same time of warm-up.
 STEPS, THINNED, WARMUP = (0.02, 0.01, 0.005), 0.4, 20.0
-#: In the middle of softmax's rise heads relax several times as slowly: there so many times fewer chains run so much longer.
+#: In the middle of softmax's rise heads relax several times as slowly: so many times fewer chains run so much longer.
 SLOW = {("softmax", 256): 4}
 SHOWN = ("c1_c1", "cG_cG", "aG", "q", "loss")
 #: SGLD at zero step and HMC must agree within so many standard errors of their difference.
