@@ -48,7 +48,7 @@ def main(out: Path, preset: str) -> list[Path]:
             left.set_title(_words(regime), loc="left", fontsize=7)
             right.set(xscale="log", ylabel=r"$d\,\ln P^* / d\,\ln L$")
         panels[0, 0].text(
-            *(0.98, 0.54, "SSA n = 2 coincides with 1.5-entmax"),
+            *(0.98, 0.54, "SSA n = 2: as 1.5-entmax"),
             **{"transform": panels[0, 0].transAxes, "ha": "right", "va": "top", "fontsize": 5.5},
         )
         for axes in panels[-1]:
