@@ -57,7 +57,7 @@ def main(out: Path, preset: str) -> list[Path]:
                 axes.set_xticks(TICKS[score], [str(tick) for tick in TICKS[score]])
                 axes.xaxis.set_minor_locator(NullLocator())
                 axes.xaxis.set_minor_formatter(NullFormatter())
-            row[0].set(ylabel=LABELS[name])
+            row[0].set(ylabel=f"{score}: {LABELS[name]}")
         for axes, (estimator, varied) in zip(panels[0], COLUMNS, strict=True):
             fixed = "L" if varied == "V" else "V"
             axes.set_title(f"{METHODS[estimator]}, ${fixed}$ = {MIDDLE[fixed]}", loc="left")
