@@ -2,9 +2,11 @@
 
     F = min over (g, q) of  Φ(1, 1, g, q) + L I(g, q),      I = max over (θ, η) of  θ g + η q − ln Z₁(θ, η)
 
-with ln Z₁ from :mod:`phasekit.action.row_sample`. At a stationary point L θ = −Φ_g and L η = −Φ_q. The coordinate is θ,
-the field on the copy weight; η is relaxed: at given θ it is where q is stationary. For given θ the second condition
-leaves one strength of the data t = Pσ_w²/(κV): the stationary points of a system form one curve t(θ), whatever P and κ.
+with ln Z₁ from :mod:`phasekit.action.row_sample`. At a stationary point L θ = −Φ_g and L η = −Φ_q. For given θ the two
+conditions leave one strength of the data t = Pσ_w²/(κV): the stationary points of a system form one curve, with t, η
+and the copy weight g as functions of θ, whatever P and κ. The coordinate is the θ of that curve, and stands for its g:
+at another P the point is the state of that g with q relaxed, whose own field is another one. (To relax q at fixed field
+isn't possible everywhere: for large fields two solutions meet and vanish.)
 """
 
 from __future__ import annotations
@@ -32,13 +34,15 @@ _PER_ANCHOR = 4
 _MOST_COPYING, _FEWEST_ROWS = 0.95, 1000
 #: Derivatives along the curve are taken where at least this many do.
 _MANY_ROWS = 4000
+#: Newton's method for the fields of a state: steps, precision (of g in standard deviations over rows), longest step.
+_NEWTON_STEPS, _SETTLED, _LONGEST_STEP = 60, 1e-13, 10.0
 #: Longest row: more would take minutes and gigabytes.
 LONGEST = 4096
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The stationary states of one system: θ (increasing), ln t and η along it, and the rows it was computed from."""
+    """The stationary states of one system: θ (increasing), functions of ln θ, and the rows they were computed from."""
 
     rows: RowSample
     theta: Array
@@ -46,10 +50,23 @@ class Curve:
     """θ up to which many rows carry the averages, so that even derivatives along the curve are free of noise."""
     log_t: CubicSpline
     eta: CubicSpline
+    g: CubicSpline
+
+    def copying(self, theta: float) -> tuple[float, float]:
+        """Return g, and dg/dθ; below the curve's first θ a straight line through the prior's g."""
+        first = float(self.theta[0])
+        if theta < first:
+            nothing, at_first = self.rows.cumulants(0.0, 0.0).g, float(self.g(np.log(first)))
+            rise = (at_first - nothing) / first
+            return nothing + rise * theta, rise
+        return float(self.g(np.log(theta))), float(self.g(np.log(theta), 1)) / theta
 
 
 class _State(NamedTuple):
-    """One point: field, relaxed η, averages with derivatives of ln Z₁; with η relaxed dg/dθ, and dF'/dg = stiffness."""
+    """One point: its own fields θ and η, averages with derivatives of ln Z₁, and d²F/dg² with q relaxed.
+
+    ``rise`` is dg over the coordinate.
+    """
 
     theta: float
     eta: float
@@ -108,6 +125,11 @@ class RowPosterior(Action):
         value, slope, curvature = self._each_state(z[0] * self._scale(p), p, at, 3)
         scale = self._scale(p)
         return Jet(value, (slope * scale,), ((curvature * scale**2,),))
+
+    def fields(self, z: Point, p: Parameters) -> tuple[Array, Array]:
+        """Return θ and η of points: those of the coordinate where it is stationary, else others."""
+        theta, eta = self._each_state(z[0] * self._scale(p), p, lambda one, state: (state.theta, state.eta), 2)
+        return theta, eta
 
     def loss(self, z: Point, p: Parameters) -> Array:
         return np.asarray(mean_field.loss(*self.averages(z, p), *_data(p)))
@@ -192,28 +214,33 @@ class RowPosterior(Action):
         score = self.score.at(**{name: float(value) for name, value in one.score.items()})
         return _curve(score, round(L), float(one.V), float(one.sigma_w), float(one.sigma_g))
 
-    def _state(self, theta: float, one: Parameters) -> _State:
-        """Relax η at given θ and P: η = −Φ_q(g, q)/L, bracketed around the curve's η."""
+    def _state(self, label: float, one: Parameters) -> _State:
+        """Find the fields with the copy weight of the curve's state ``label`` and with η = −Φ_q(g, q)/L at this P."""
         curve, L = self._curve(one), float(one.L)
-        eta = float(curve.eta(np.log(np.clip(theta, *curve.theta[[0, -1]]))))
-
-        def excess(eta: float) -> float:
+        g, rise = curve.copying(label)
+        theta, eta = label, float(curve.eta(np.log(np.clip(label, *curve.theta[[0, -1]]))))
+        for _ in range(_NEWTON_STEPS):
             row = curve.rows.cumulants(theta, eta)
-            return eta + float(mean_field.forces(*_averages(row.g, row.q), *_data(one))[3]) / L
+            off_g = row.g - g
+            off_eta = eta + float(mean_field.forces(*_averages(row.g, row.q), *_data(one))[3]) / L
+            if max(abs(off_g) / row.gg**0.5, abs(off_eta) / (1 + abs(eta))) < _SETTLED:
+                break
+            per_theta, per_eta = self._slopes(row, one)
+            step = np.linalg.solve([[row.gg, row.gq], [per_theta, per_eta]], [-off_g, -off_eta])
+            # Fields move by a few units at most: further off, the averages are no longer those of the expansion.
+            step *= min(1.0, _LONGEST_STEP / float(np.abs(step).max()))
+            theta, eta = theta + float(step[0]), min(eta + float(step[1]), 0.0)
+        # d(θ, η)/dg, for the condition on η to stay true.
+        along = np.linalg.solve([[row.gg, row.gq], self._slopes(row, one)], [1.0, 0.0])
+        _, _, _, gg, gq, _ = mean_field.stiffness(*_averages(row.g, row.q), *_data(one))
+        stiffness = L * along[0] + float(gg) + float(gq) * (row.gq * along[0] + row.qq * along[1])
+        return _State(theta, eta, row, rise, float(stiffness))
 
-        # At η = 0 the excess is positive, far below it is η itself: a bracket always exists.
-        low, high = 1.01 * eta, 0.99 * eta
-        while excess(low) > 0:
-            low *= 2
-        while excess(high) < 0:
-            high = high / 2 if high < -1e-9 else 0.0
-        eta = brentq(excess, low, high, xtol=1e-13, rtol=1e-14)
-        row = curve.rows.cumulants(theta, eta)
-        _, _, _, gg, gq, qq = mean_field.stiffness(*_averages(row.g, row.q), *_data(one))
-        eta_slope = _eta_slope(row, gq, qq, L)
-        rise = row.gg + row.gq * eta_slope
-        follow = (row.gq + row.qq * eta_slope) / rise  # dq/dg
-        return _State(theta, eta, row, rise, L / rise + float(gg + gq * follow))
+    def _slopes(self, row: Cumulants, one: Parameters) -> tuple[float, float]:
+        """Return the derivatives of η + Φ_q/L in θ and in η."""
+        _, _, _, _, gq, qq = (float(x) for x in mean_field.stiffness(*_averages(row.g, row.q), *_data(one)))
+        L = float(one.L)
+        return (gq * row.gg + qq * row.gq) / L, 1 + (gq * row.gq + qq * row.qq) / L
 
     def _each_state(
         self, theta: Array, p: Parameters, function: Callable[[Parameters, _State], tuple[float, ...]], count: int
@@ -235,7 +262,7 @@ def _curve(score: Score, L: int, V: float, sigma_w: float, sigma_g: float) -> Cu
     rows = row_sample(score, L, V, sigma_w, sigma_g)
     anchors = rows.fields[1:]
     theta = np.geomspace(anchors[0] / 100, anchors[-1], _PER_ANCHOR * (len(anchors) + 7))
-    eta, log_t = np.empty_like(theta), np.empty_like(theta)
+    eta, log_t, copying = (np.empty_like(theta) for _ in range(3))
     last, trusted = 0.0, theta[0]
 
     def excess(x: float, field: float) -> float:
@@ -250,23 +277,19 @@ def _curve(score: Score, L: int, V: float, sigma_w: float, sigma_g: float) -> Cu
         last = eta[k] = brentq(excess, low, 0.0, args=(field,), xtol=1e-10, rtol=1e-10)
         row = rows.cumulants(field, last)
         log_t[k] = np.log(data_strength(field, row.g, row.q, L, V, sigma_w))
+        copying[k] = row.g
         effective = rows.effective_rows(field, last)
         trusted = field if effective >= _MANY_ROWS else trusted
         if row.g > _MOST_COPYING or effective < _FEWEST_ROWS:
             break
-    theta, eta, log_t = theta[: k + 1], eta[: k + 1], log_t[: k + 1]
-    return Curve(rows, theta, float(trusted), CubicSpline(np.log(theta), log_t), CubicSpline(np.log(theta), eta))
+    theta = theta[: k + 1]
+    along = [CubicSpline(np.log(theta), values[: k + 1]) for values in (log_t, eta, copying)]
+    return Curve(rows, theta, float(trusted), *along)
 
 
 def _averages(g: float, q: float) -> tuple[Array, Array, Array, Array]:
     one = np.asarray(1.0)
     return one, one, np.asarray(g), np.asarray(q)
-
-
-def _eta_slope(row: Cumulants, gq: Array, qq: Array, L: float) -> float:
-    """Return dη/dθ where η = −Φ_q(g, q)/L."""
-    on_g, on_q = float(gq), float(qq)
-    return -(on_g * row.gg + on_q * row.gq) / (L + on_g * row.gq + on_q * row.qq)
 
 
 def _data(p: Parameters) -> tuple[Array, ...]:

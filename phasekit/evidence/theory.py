@@ -58,10 +58,8 @@ def theory_free_energy(model: Model, points: int = 60, most: float = 0.3) -> xr.
     z = (action.profile(theta, p).points[0],)
     leading = action.jet(z, p).value
     s, s2, g, q = action.averages(z, p)
-    data = (p.P, p.V, p.sigma_w, p.kappa)
-    eta = -mean_field.forces(s, s2, g, q, *data)[3] / model.L
-    qq = np.asarray(mean_field.stiffness(s, s2, g, q, *data)[5])
-    C = [rows.cumulants(float(x), float(y)) for x, y in zip(theta, eta, strict=True)]
+    qq = np.asarray(mean_field.stiffness(s, s2, g, q, p.P, p.V, p.sigma_w, p.kappa)[5])
+    C = [rows.cumulants(float(x), float(y)) for x, y in zip(*action.fields(z, p), strict=True)]
     gg = np.array([c.gg for c in C])
     determinant = np.array([c.gg * c.qq - c.gq**2 for c in C])
     F = leading + np.log(determinant * qq + model.L * gg) / 2

@@ -99,6 +99,11 @@ def test_first_order_at_64_smooth_at_16():
     )  # O(1) in F, 0.21 per unit of P
     for P, branches in ((1300, 1), (1609, 2), (1822, 1)):
         assert int(find_minima(Model(V=8, L=64, P=P), "posterior").count) == branches
+    # At these fields q can't be relaxed at fixed θ (two solutions meet near θ = 84, P = 2380); at fixed g it can.
+    beyond = find_minima(Model(V=8, L=64).grid(P=[2000, 2250, 2356, 2700, 3200]), "posterior")
+    assert beyond.converged.all()
+    rise = np.diff(np.log(beyond.order_parameters["aG"][:, 0])) / np.diff(np.log(beyond.models.axes["P"]))
+    assert np.all((rise > 0.4) & (rise < 0.6))
     smooth = find_transitions(Model(V=8, L=16), "posterior")
     assert smooth.order == "crossover"
     assert 200 < smooth.values["P_x"] < 300  # aG passes 0.1 at 239
