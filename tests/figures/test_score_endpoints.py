@@ -77,3 +77,6 @@ def test_posterior_of_ssa(few_rows, monkeypatch, tmp_path):
     again = find_minima(small.grid(P=P), "posterior").order_parameters["aG"][:, 0]
     np.testing.assert_allclose(theory["theory"], again, rtol=1e-6)
     assert set(theory["line"]) == {"only"}
+    sampled = table[table["kind"] == "HMC"]
+    assert sampled.groupby("n")["start"].apply(set).tolist() == [{"uniform", "copy"}] * 2
+    assert (sampled["error"] > 0).all()
