@@ -12,6 +12,7 @@ from phasekit.action import row_posterior, row_sample
 from phasekit.minima import find_minima
 from phasekit.model import Model
 from phasekit.scores import SSA
+from phasekit.transitions import Approach, endpoint
 
 
 @pytest.fixture
@@ -42,6 +43,8 @@ def test_endpoints(monkeypatch, tmp_path):
     rows = ends.assign(fate="kept", U=1.0, aG=[0.1, 0.1, 0.3, 0.1, 0.2, 0.3])
     model = Model(V=8, L=64, score=SSA(n=4, b=1))
     monkeypatch.setattr(score_endpoints, "of_sweeps", lambda preset, *names: {model: rows})
+    closing = Approach(np.array([1e-3, 1e-2, 1e-1]), np.array([1e-3, 1e-2, 1e-1]) ** 0.5)
+    monkeypatch.setattr(score_endpoints, "critical_exponents", lambda model, family: (closing, closing))
     one = pd.DataFrame({"L": [16], "n": [4.8], "P": [150.0]})
     monkeypatch.setattr(score_endpoints, "posterior_endpoints", lambda preset: one)
     (csv,) = score_endpoints.main(tmp_path, "quick")
@@ -54,8 +57,10 @@ def test_endpoints(monkeypatch, tmp_path):
     assert float(short["L"].iloc[0]) == pytest.approx(13.7415, abs=1e-3)
 
 
-def test_the_posterior_moves_the_endpoint(few_rows):
+def test_the_posterior_moves_the_endpoint(few_rows, monkeypatch):
     """At L = 16 to larger n (4.8 with all rows; the map's is 3.445), and it is computed once."""
+    monkeypatch.setattr(_endpoints, "BETWEEN", (4.0, 6.0))
+    monkeypatch.setitem(endpoint._PRECISION, "posterior", 3e-2)
     table = _endpoints.posterior_endpoints("quick")
     assert float(table["n"].iloc[0]) == pytest.approx(4.8, abs=0.4)
     file = next(iter(_cache.FOLDER.glob("*.csv")))
