@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class ElementwiseOdds(LogOdds):
     def __init__(self, score: ElementwiseSoftmax, fixed: bool = False) -> None:
         self._numbers = score.numbers
         self._fixed = fixed
-        self._upper, self._lower = _transform_jets(score.at())
+        self._upper, self._lower = _transform_jets(score)
 
     def jet(self, u: Array, v: Array, p: Parameters) -> OddsJet:
         (up, up1, up2), (down, down1, down2) = self._transform(u, p), self._transform(v, p)
@@ -124,22 +124,26 @@ class MixtureOdds(LogOdds):
 _HalfJet = Callable[..., tuple[Array, Array, Array]]
 
 
-@lru_cache(maxsize=64)
 def _transform_jets(score: ElementwiseSoftmax) -> tuple[_HalfJet, _HalfJet]:
     """Turn the symbolic transform into NumPy functions, one for each sign of the logit: signs then are no condition."""
     import sympy
-    from sympy.codegen.rewriting import log1p_opt, optimize
 
     size = sympy.Symbol("size", positive=True)
     symbols = {name: sympy.Symbol(name, positive=True) for name in score.numbers}
-    halves = []
-    for sign in (1, -1):
-        t = sympy.sympify(score.symbolic_transform(sign * size, **symbols))
-        jet = [sympy.simplify(sign**order * sympy.diff(t, size, order)) for order in range(3)]
-        written = [optimize(expression, [log1p_opt]) for expression in jet]
-        bare = sympy.lambdify([size, *symbols.values()], written, modules="numpy", cse=True)
-        halves.append(_spread(bare))
-    return halves[0], halves[1]
+    upper, lower = (sympy.sympify(score.symbolic_transform(sign * size, **symbols)) for sign in (1, -1))
+    arguments = (size, *symbols.values())
+    return _half_jet(upper, 1, arguments), _half_jet(lower, -1, arguments)
+
+
+@lru_cache(maxsize=64)
+def _half_jet(t: Any, sign: int, arguments: tuple[Any, ...]) -> _HalfJet:
+    """Compile t and its derivatives; formulas with other numbers of the score are the same formula."""
+    import sympy
+    from sympy.codegen.rewriting import log1p_opt, optimize
+
+    jet = [sympy.simplify(sign**order * sympy.diff(t, arguments[0], order)) for order in range(3)]
+    written = [optimize(expression, [log1p_opt]) for expression in jet]
+    return _spread(sympy.lambdify(arguments, written, modules="numpy", cse=True))
 
 
 def _spread(bare: Callable[..., list[Array]]) -> _HalfJet:

@@ -7,6 +7,7 @@ attention, whatever the score. Scores differ in what it costs to reach δ.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -47,13 +48,13 @@ class TwoLevelMap(Action):
     def averages(self, z: Point, p: Parameters) -> Averages:
         return Averages(*softmax_map.averages(self.log_odds(z, p), p.L))
 
+    @abstractmethod
     def log_odds(self, z: Point, p: Parameters) -> Array:
         """Return δ."""
-        raise NotImplementedError
 
+    @abstractmethod
     def price(self, u: Array, p: Parameters) -> tuple[Array, Array]:
         """Return δ at path coordinates ``u`` and the force dS_prior/dδ of the prior there; the data are in neither."""
-        raise NotImplementedError
 
     def balancing_strength(self, u: Array, p: Parameters) -> Array:
         """Return the t at which the data's force, which grows with t at every δ, is that of the prior."""
