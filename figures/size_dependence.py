@@ -126,7 +126,7 @@ def _draw(axes: Axes, name: str, rows: pd.DataFrame, powers: pd.DataFrame) -> No
         for law in powers[(powers["ratio"] == ratio) & (powers["quantity"] == name)].itertuples():
             L = np.geomspace(FITTED, rows["L"].max(), 20)
             axes.plot(L, law.prefactor * L**law.exponent, color=f"C{k}", linewidth=0.8)
-    axes.set(yscale="log")
+    axes.axhline(0, color="0.6", linewidth=0.7, zorder=0)
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
