@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args
 
@@ -93,13 +93,17 @@ def takes_model(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Any
             score_parameters = {name.removeprefix("score_"): given.pop(name) for name in scores if name in given}
             return command(ModelOptions(given, score_parameters, estimator), **values)
 
-        # Typer reads the options from this signature; it must not look through to the command's own.
-        wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        del wrapped.__wrapped__
-        return wrapped
+        return announce(wrapped, parameters)
 
     return decorate
+
+
+def announce(wrapped: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> Callable[..., Any]:
+    """Give a wrapped command the signature that Typer reads its options from, without a look through to its own."""
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del wrapped.__wrapped__  # type: ignore[attr-defined]
+    return wrapped
 
 
 def _keyword(name: str, annotation: Any) -> inspect.Parameter:

@@ -4,6 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from phasekit.cli.evidence.options import SweepOptions, takes_sweep
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.errors import InputError
 from phasekit.model import Model
@@ -92,3 +93,29 @@ def test_help_lists_the_parameters_of_scores(monkeypatch):
 def test_an_option_can_be_left_out():
     with pytest.raises(typer.TyperException, match="-P"):
         read("-V 8 -L 16 -P 3", without=("P",))
+
+
+def sweep_read(arguments, **defaults):
+    """Return what a command that sweeps P receives for some arguments."""
+    app = typer.Typer()
+    received = []
+
+    @app.command()
+    @takes_model(without=("P",))
+    @takes_sweep(**defaults)
+    def command(options: ModelOptions, *, chains: SweepOptions, loud: bool = False) -> None:
+        received.append((options, chains, loud))
+
+    CliRunner().invoke(app, arguments, catch_exceptions=False, standalone_mode=False)
+    return received[0]
+
+
+def test_options_of_a_sweep_come_as_one_object():
+    defaults = {"draws": 40, "thin": 6, "members": 4}
+    options, chains, loud = sweep_read("-V 8 -L 16 --members 3 --step 0.2 --data-seed 5 --loud", **defaults)
+    assert options.model() == Model(V=8, L=16)
+    assert loud
+    assert chains == SweepOptions(draws=40, thin=6, members=3, warmup=120, step=0.2, data_seed=5, seed=0)
+    _, chains, loud = sweep_read("--seed 7 --warmup 9 --draws 30", thin=1, members=1, draws=50)
+    assert not loud
+    assert chains == SweepOptions(draws=30, thin=1, members=1, warmup=9, step=0.08, data_seed=0, seed=7)

@@ -1,0 +1,114 @@
+"""The options of chains: how many, how long, and at which data set sizes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from phasekit.cli.axes import SYNTAX, parse_axis
+from phasekit.cli.options import announce
+from phasekit.cli.output import working
+from phasekit.errors import InputError
+from phasekit.model import Model
+
+if TYPE_CHECKING:
+    from phasekit.evidence import Loop
+
+#: Chains disagree further than this: a window of umbrella sampling, or a mean, must not be trusted.
+RHAT_MAX = 1.2
+
+_POINTS = SYNTAX.removeprefix("NAME=").replace("NAME=", "")
+SizesOption = Annotated[
+    str | None,
+    typer.Option("-P", "--P", metavar="SIZES", help=f"Data set sizes: {_POINTS}. Default: around the transition."),
+]
+DrawsOption = Annotated[int, typer.Option("--draws", min=8, help="Draws of each chain, at each P or in each window.")]
+ThinOption = Annotated[int, typer.Option("--thin", min=1, help="Updates from one draw to the next.")]
+WarmupOption = Annotated[int, typer.Option("--warmup", min=0, help="Updates before the first draw.")]
+MembersOption = Annotated[int, typer.Option("--members", min=1, help="Chains from each end.")]
+StepOption = Annotated[float, typer.Option("--step", help="Step of the Langevin dynamics (BAOAB, friction 1).")]
+DataOption = Annotated[int, typer.Option("--data-seed", min=0, help="Which data set is drawn.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the chains' noise.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    """What the user said about the chains that are carried along as P goes up and down."""
+
+    draws: DrawsOption
+    thin: ThinOption
+    warmup: WarmupOption = 120
+    members: MembersOption
+    step: StepOption = 0.08
+    data_seed: DataOption = 0
+    seed: SeedOption = 0
+
+    def loop(self, model: Model, sizes: str | None) -> Loop:
+        """Sweep P up and down through the ``sizes`` that the user wrote, or around the transition.
+
+        Raises
+        ------
+        InputError
+            For sizes or a step that are out of range, and a single chain.
+        """
+        if not self.step > 0:
+            raise InputError("step", self.step, "must be a number above 0")
+        from phasekit.evidence import posterior_place, sweep, sweep_P
+        from phasekit.samplers import Langevin
+
+        with working("sweeping P up and down"):
+            P = [int(size) for size in parse_sizes(sizes, least=2)] if sizes else sweep_P(posterior_place(model))
+            return sweep(
+                model,
+                P,
+                Langevin(step=self.step),
+                draws=self.draws,
+                thin=self.thin,
+                warmup=self.warmup,
+                members=self.members,
+                data_seeds=(self.data_seed,),
+                seed=self.seed,
+            )
+
+
+def takes_sweep(**defaults: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of a sweep, in the place of its one parameter of type :class:`SweepOptions`.
+
+    Parameters
+    ----------
+    **defaults : int
+        Defaults of options, by name; those of :class:`SweepOptions` for the rest.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        options = [
+            option.replace(default=defaults.get(option.name, option.default))
+            for option in inspect.signature(SweepOptions, eval_str=True).parameters.values()
+        ]
+        own = list(inspect.signature(command, eval_str=True).parameters.values())
+        place = next(k for k, parameter in enumerate(own) if parameter.annotation is SweepOptions)
+
+        @functools.wraps(command)
+        def wrapped(*arguments: Any, **values: Any) -> Any:
+            sweep = SweepOptions(**{option.name: values.pop(option.name) for option in options})
+            return command(*arguments, **values, **{own[place].name: sweep})
+
+        return announce(wrapped, [*own[:place], *options, *own[place + 1 :]])
+
+    return decorate
+
+
+def parse_sizes(text: str, least: int, most: int | None = None) -> list[float]:
+    """Return data set sizes, whole numbers in ascending order."""
+    _, values = parse_axis(f"P={text}")
+    found = sorted({float(round(value)) for value in values})
+    if found[0] < 1:
+        raise InputError("P", text, "must be whole numbers of at least 1")
+    if len(found) < least or (most is not None and len(found) > most):
+        raise InputError("P", text, "must be one size" if most == 1 else f"must be at least {least} sizes")
+    return found
