@@ -7,7 +7,7 @@ its change from the decade before.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -45,6 +45,8 @@ class LawFit:
     exponent : fitted exponent for the pure power law, else None
     rms : root-mean-square deviation of ln P from the fitted law
     worst : largest deviation of ln P
+    missing : at how many of the thresholds the law has no value (closed forms end before the jump does); deviations are
+        those at the others
     """
 
     law: str
@@ -52,6 +54,7 @@ class LawFit:
     exponent: float | None
     rms: float
     worst: float
+    missing: int
 
 
 def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estimator: Estimator = "map") -> xr.Dataset:
@@ -117,7 +120,10 @@ def exponent(dataset: xr.Dataset) -> Exponent:
 
 
 def compare_laws(dataset: xr.Dataset) -> list[LawFit]:
-    """Hold every closed form and a pure power law against the thresholds, best first (each with a free prefactor)."""
+    """Hold every closed form and a pure power law against the thresholds, best first (each with a free prefactor).
+
+    Laws that have no value at some threshold come last: on fewer points, a law deviates less.
+    """
     x, y = _existing(dataset)
     exists = np.isfinite(dataset[dataset.attrs["quantity"]].to_numpy())
     fits = []
@@ -127,20 +133,17 @@ def compare_laws(dataset: xr.Dataset) -> list[LawFit]:
             fits.append(_fit(str(name).removeprefix("closed_"), np.log(y / form), None))
     slope, _ = np.polyfit(np.log(x), np.log(y), 1)
     fits.append(_fit("power law", np.log(y) - slope * np.log(x), float(slope)))
-    return sorted(fits, key=lambda fit: fit.rms)
-
-
-def fits_as_rows(fits: list[LawFit]) -> list[dict[str, float | str | None]]:
-    """Return fits as plain rows for JSON and CSV."""
-    return [asdict(fit) for fit in fits]
+    return sorted(fits, key=lambda fit: (fit.missing > 0, fit.rms))
 
 
 def _fit(law: str, log_ratio: Array, slope: float | None) -> LawFit:
     usable = log_ratio[np.isfinite(log_ratio)]
+    missing = log_ratio.size - usable.size
     if usable.size == 0:
-        return LawFit(law, float("nan"), slope, float("inf"), float("inf"))
-    rest = usable - usable.mean()
-    return LawFit(law, float(np.exp(usable.mean())), slope, float(np.sqrt(np.mean(rest**2))), float(np.abs(rest).max()))
+        return LawFit(law, float("nan"), slope, float("inf"), float("inf"), missing)
+    rest = np.abs(usable - usable.mean())
+    rms, worst = float(np.sqrt(np.mean(rest**2))), float(rest.max())
+    return LawFit(law, float(np.exp(usable.mean())), slope, rms, worst, missing)
 
 
 def _existing(dataset: xr.Dataset) -> tuple[Array, Array]:

@@ -48,6 +48,14 @@ def test_a_power_law_is_recognised():
     assert fits[0].prefactor == pytest.approx(2)
 
 
+def test_a_law_that_ends_early_does_not_win_by_its_few_points():
+    """At the one point where the form exists, its free prefactor fits without a rest."""
+    x = np.geomspace(10, 1e5, 41)
+    fits = compare_laws(synthetic(x, x**1.3 * (1 + 1 / x), np.where(x < 1e5, np.nan, x)))
+    assert [(fit.law, fit.missing) for fit in fits] == [("power law", 0), ("form", 40)]
+    assert fits[1].rms == 0 < fits[0].rms
+
+
 def test_second_order_onset_grows_as_V_squared_where_contexts_are_long():
     model = Model(V=2, L=1_000_000, score="linear", inputs="token+position")
     found = exponent(scaling_law(model, "P1", "V", np.geomspace(8, 8000, 13).round()))

@@ -64,6 +64,16 @@ def test_no_jump_no_closed_form():
             assert np.isnan(each(numbers(Entmax(alpha=alpha)))).all()
 
 
+def test_the_form_of_a_jump_ends_before_the_jump_does():
+    """Softmax at V = 8 jumps from L = 14 on; the closed form, which drops the lower minimum, from L = 26."""
+    lengths = np.array([13, 14, 25, 26])
+    jumps = transition_table(Model(V=8, L=2).grid(L=lengths))["P_star"].to_numpy()
+    np.testing.assert_array_equal(np.isfinite(jumps), lengths > 13)
+    closed = form(Softmax())(numbers(Softmax(), L=lengths.astype(float)))
+    np.testing.assert_array_equal(np.isfinite(closed), lengths > 25)
+    assert 0.9 < closed[-1] / jumps[-1] < 1
+
+
 def test_laws_are_missing_where_the_sharpness_excludes_them():
     known = {
         n: {name for name, law in regime_laws(SSA(n=n)).items() if np.isfinite(law(numbers(SSA(n=n)))).all()}

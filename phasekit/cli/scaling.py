@@ -71,8 +71,8 @@ def scaling(
     notes = [note, *([f"no {quantity} at {missing} of {points.size} values"] if missing else [])]
     print_table(
         f"{quantity} against {name}: laws, best first ({in_words(model, options.estimator, varied=[name, 'P'])})",
-        ["", "prefactor", "exponent", "rms deviation of ln P", "largest"],
-        [[fit.law.replace("_", " "), fit.prefactor, fit.exponent, fit.rms, fit.worst] for fit in laws],
+        ["", "prefactor", "exponent", "rms deviation of ln P", "largest", "values it lacks"],
+        [[fit.law.replace("_", " "), fit.prefactor, fit.exponent, fit.rms, fit.worst, fit.missing] for fit in laws],
         [*notes, *(f"wrote {path}" for path in files)],
     )
 

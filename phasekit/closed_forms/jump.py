@@ -22,7 +22,9 @@ _NODES = 800
 def any_regime(price: Price) -> ClosedForm:
     """Return the closed form of P* that holds for every t and every score (``phasekit derive laws``).
 
-    It neglects what the lower minimum gains: a relative order of 1/(L α²) for t ≪ L, 1/L for t ≫ L. NaN without a jump.
+    It neglects what the lower minimum gains: a relative order of 1/(L α²) for t ≪ L, 1/L for t ≫ L. NaN where it has no
+    jump: without one, and next to an endpoint. There both minima are nearly the same, what the lower one gains is all
+    there is, and the form's own jump has ended before (softmax, V = 8: at L = 25.3, that of the action at 13.7).
     """
 
     def form(p: Parameters) -> Array:
