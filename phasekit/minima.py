@@ -43,6 +43,8 @@ class Minima:
     action : S at the minimum
     coordinates, order_parameters, averages : name to values; averages are s, s2, g, q
     copying_share : g²/q of the pattern (without the posterior's noise)
+    coverage : share of E‖A‖_F² that the two patterns explain, fluctuations along them included (so only as good as
+        ``covariance``: too large close to P1 of linear attention); NaN where A is zero
     covariance : of the order parameters over the posterior around this minimum, to leading order (the inverse of the
         reduced action's Hessian): names "first first", … to values; None for the map estimator
     loss : training loss per sequence, averaged over positions
@@ -64,6 +66,7 @@ class Minima:
     order_parameters: dict[str, Array]
     averages: dict[str, Array]
     copying_share: Array
+    coverage: Array
     covariance: dict[str, Array] | None
     loss: Array
     gradient_norm: Array
@@ -81,6 +84,7 @@ class Minima:
             "converged": bool(self.converged[index]),
             "coordinates": {name: float(values[index]) for name, values in self.coordinates.items()},
             "averages": {name: float(values[index]) for name, values in self.averages.items()},
+            "coverage": None if np.isnan(self.coverage[index]) else float(self.coverage[index]),
             **self._covariance(index),
             "gradient_norm": float(self.gradient_norm[index]),
             "curvatures": [float(value) for value in self.curvatures[index]],
@@ -290,6 +294,7 @@ def _assemble(
         order_parameters={n: lay(v) for n, v in zip(action.order_parameters, action.order(z, p), strict=True)},
         averages={n: lay(v) for n, v in action.averages(z, p)._asdict().items()},
         copying_share=lay(action.copying_share(z, p)),
+        coverage=lay(action.coverage(z, p)),
         covariance=None
         if covariance is None
         else {name: lay(np.broadcast_to(v, rows.shape)) for name, v in zip(names, covariance, strict=True)},

@@ -68,6 +68,18 @@ def test_linear_attention_below_onset_is_the_origin():
     assert minima.loss[0] == pytest.approx(1)
 
 
+def test_two_patterns_cover_all_of_a_minimum_unless_its_rank_is_too_small():
+    linear = Model(V=8, L=16, score="linear", P=64)
+    below, above = find_minima(linear), find_minima(linear.at(P=600))
+    assert np.isnan(below.coverage[0])
+    assert below.describe()["branches"][0]["coverage"] is None
+    assert above.describe()["branches"][0]["coverage"] == pytest.approx(1.0, abs=1e-12)
+    # d = 4: A copies with three of the shift's fifteen modes, each of singular value c, as well as cG = 3c/15 for all.
+    narrow = find_minima(linear.at(P=800, key_dim=4))
+    s, c = (float(x[0]) for x in narrow.coordinates.values())
+    assert float(narrow.coverage[0]) == pytest.approx((s**2 + 9 * c**2 / 15) / (s**2 + 3 * c**2))
+
+
 # --- exhaustive search -------------------------------------------------------------------------------------------
 
 

@@ -124,6 +124,25 @@ class Action(ABC):
         some = averages.q > 0
         return np.asarray(np.where(some, averages.g**2 / np.where(some, averages.q, 1.0), 0.0))
 
+    def coverage(self, z: Point, p: Parameters) -> Array:
+        """Return the share of E‖A‖_F² that the two patterns explain (docs/theory.md, section 3); NaN where A is zero.
+
+        A ratio of means. The patterns' part is that of the second moments of the order parameters, products of means
+        plus :meth:`covariance`; what fluctuates along the patterns isn't counted again in :meth:`outside`.
+        """
+        inside = pattern_norm(*self.order(z, p), p)
+        covariance = self.covariance(z, p)
+        if covariance is not None:
+            first, mixed, second = covariance
+            inside = inside + first + 2 * mixed + p.L * second
+        total = inside + self.outside(z, p)
+        some = total > 0
+        return np.asarray(np.where(some, inside / np.where(some, total, 1.0), np.nan))
+
+    def outside(self, z: Point, p: Parameters) -> Array:
+        """Return E‖A‖_F² outside of the two patterns; here for an A that doesn't fluctuate (‖A‖_F² = L q)."""
+        return np.maximum(p.L * self.averages(z, p).q - pattern_norm(*self.order(z, p), p), 0.0)
+
     def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array] | None:
         """Return variances and covariance (first, mixed, second) of the order parameters over the posterior.
 
@@ -168,3 +187,8 @@ class Action(ABC):
         s, _, g, _ = self.averages(z, p)
         copying = (g - s / p.L) / (1 - 1 / p.L)
         return np.asarray(s - copying), np.asarray(copying)
+
+
+def pattern_norm(first: Array, second: Array, p: Parameters) -> Array:
+    """Return ‖a₁ 11ᵀ/L + a_G S‖_F²."""
+    return np.asarray(first**2 + 2 * first * second + p.L * second**2)

@@ -73,6 +73,9 @@ class LinearPosterior(LinearAction):
         pattern = _pattern(self.physical(z, p), p)
         return np.asarray(np.where(pattern.q > 0, pattern.g**2 / np.where(pattern.q > 0, pattern.q, 1.0), 0.0))
 
+    def outside(self, z: Point, p: Parameters) -> Array:
+        return _relaxed(_pattern(self.physical(z, p), p), p).outside
+
     def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array]:
         (_, _, ((h11, h12), (_, h22))) = self.jet(z, p)
         determinant = h11 * h22 - h12**2

@@ -24,19 +24,26 @@ _STEPS = 60
 
 
 class Modes(NamedTuple):
-    """Groups of modes, along a new last axis: their number, and what a unit of variance adds to q and to s₂."""
+    """Groups of modes, along a new last axis: their number, and what a unit of variance adds to q and to s₂.
+
+    ``outside``: what a unit of variance adds to ‖A‖_F² outside of the two patterns. One mode in each group of row means
+    (the mean of all of them) and one mode in the first group (the shift) are the patterns' own.
+    """
 
     number: Array
     in_q: Array
     in_s2: Array
+    outside: Array
 
 
 class Noise(NamedTuple):
-    """Relaxed noise: totals q and s₂ (pattern and noise), the variances (last axis: groups), their entropy."""
+    """Relaxed noise: totals q and s₂ (pattern and noise), the variances (last axis: groups), ‖A‖_F² outside of the
+    patterns, the entropy."""
 
     q: Array
     s2: Array
     variances: Array
+    outside: Array
     entropy: Array
     response: tuple[Array, Array, Array]
     """−dN/dforce for the noise N = (in q, in s₂) and the forces (Φ_q, Φ_s₂): entries (qq, qs₂, s₂s₂), positive."""
@@ -47,11 +54,13 @@ def modes_of(p: Parameters) -> Modes:
 
     Positional inputs: the L(L−1) entries of rows of zero mean, and the L row means.
     Token+position inputs: the same for each block of G (query token or position × key token or position). Token blocks
-    enter coherently, because equal tokens share their logits.
+    enter coherently, because equal tokens share their logits. An entry of an n × m block appears at L²/(nm) places of
+    A = H/L on average, so it adds 1/(nm) to ‖A‖_F².
     """
     V, L = p.V, p.L
     nothing = np.zeros(np.broadcast_shapes(V.shape, L.shape))
-    rows, bulk = (L + nothing, 1 / L**2 + nothing, 1 / L + nothing), (L * (L - 1), (L - 1) / L**2, nothing)
+    rows = (L + nothing, 1 / L**2 + nothing, 1 / L + nothing, (L - 1) / L**2)
+    bulk = (L * (L - 1), (L - 1) / L**2, nothing, (L * (L - 1) - 1) / L**2)
     if p.inputs == "positional":
         return _stack([bulk, rows])
     coherent, mixed = 1 / V + (1 - 1 / V) / L, (1 - 1 / V) / L
@@ -59,12 +68,12 @@ def modes_of(p: Parameters) -> Modes:
         [
             bulk,
             rows,
-            (V * (V - 1), coherent, mixed),  # token × token
-            (V, nothing, 1 / V),
-            (L * (V - 1), coherent, mixed),  # position × token
-            (L, nothing, 1 / V),
-            (V * (L - 1), (L - 1) / L**2, nothing),  # token × position
-            (V, 1 / L**2, 1 / L),
+            (V * (V - 1), coherent, mixed, (V - 1) / V),  # token × token
+            (V, nothing, 1 / V, (V - 1) / V**2),
+            (L * (V - 1), coherent, mixed, (V - 1) / V),  # position × token
+            (L, nothing, 1 / V, (L - 1) / (V * L)),
+            (V * (L - 1), (L - 1) / L**2, nothing, (L - 1) / L),  # token × position
+            (V, 1 / L**2, 1 / L, (V - 1) / (V * L)),
         ]
     )
 
@@ -102,7 +111,7 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
     variances, response = _squeezed(modes, mean_field.forces(s, top_s2, g, top_q, *data), sigma2)
     excess = variances / sigma2[..., None] - 1
     entropy = (modes.number / 2 * (excess - np.log1p(excess))).sum(-1)
-    return Noise(top_q, top_s2, variances, entropy, response)
+    return Noise(top_q, top_s2, variances, (modes.outside * variances).sum(-1), entropy, response)
 
 
 def _squeezed(
@@ -125,6 +134,6 @@ def _solve_2x2(a: Array, b: Array, c: Array, d: Array, x: Array, y: Array) -> tu
         return (d * x - b * y) / determinant, (a * y - c * x) / determinant
 
 
-def _stack(groups: list[tuple[Array, Array, Array]]) -> Modes:
+def _stack(groups: list[tuple[Array, Array, Array, Array]]) -> Modes:
     columns = (np.broadcast_arrays(*column) for column in zip(*groups, strict=True))
     return Modes(*(np.stack(column, axis=-1) for column in columns))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
-from phasekit.action.base import Action, Array, Averages, Jet, Point, Profile
+from phasekit.action.base import Action, Array, Averages, Jet, Point, Profile, pattern_norm
 from phasekit.action.generated import mean_field
 from phasekit.action.row_sample import Cumulants, RowSample, data_strength, row_sample, squeeze
 from phasekit.errors import InputError
@@ -143,6 +143,11 @@ class RowPosterior(Action):
         (stiffness,) = self._each_state(z[0] * self._scale(p), p, lambda one, state: (state.stiffness,), 1)
         variance = 1 / (stiffness * (1 - 1 / p.L) ** 2)
         return variance, -variance, variance
+
+    def outside(self, z: Point, p: Parameters) -> Array:
+        """Return L q without what is along the patterns: their mean, and one of the L fluctuations of g over a row."""
+        q, along = self._each_state(z[0] * self._scale(p), p, lambda one, state: (state.row.q, state.row.gg), 2)
+        return np.asarray(p.L * q - pattern_norm(*self.order(z, p), p) - along * p.L / (p.L - 1))
 
     def fluctuation(self, z: Point, p: Parameters) -> Array:
         """Return what Gaussian fluctuations of (g, q) around a minimum add to F: ½ ln det(1 + C Φ''/L).

@@ -2,10 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import minimize
 
 from phasekit import Model, find_minima, find_transitions
 from phasekit.action import LinearPosterior
+from phasekit.action.noise import relax
+from phasekit.networks import build_energy, draw_dataset
+from phasekit.networks.energy import Averages
+from phasekit.networks.order_parameters import order_parameters
 
 
 def unreduced(x, P, V, L, sigma_w, sigma_g, kappa):
@@ -86,6 +91,55 @@ def test_reference_values():
     assert float(below.loss[0]) == pytest.approx(1.306, abs=0.01)
     assert float(above.order_parameters["c1"][0]) == pytest.approx(0.105, abs=5e-4)
     assert float(above.order_parameters["cG"][0]) == pytest.approx(0.130, abs=5e-4)
+
+
+def ratio_of_means(ratio, weight):
+    """Return ⟨ratio · weight⟩/⟨weight⟩ and its standard error."""
+    mean = float((ratio * weight).mean() / weight.mean())
+    return mean, float(((ratio - mean) * weight / weight.mean()).std()) / len(weight) ** 0.5
+
+
+def test_coverage_is_that_of_heads_with_the_theorys_fluctuations():
+    """Heads drawn as the theory says, a context so short that a mode counted twice (1/16 of the noise) would show."""
+    V, L, heads = 4, 4, 100_000
+    model = Model(V=V, L=L, P=60.0, score="linear")
+    found, p = find_minima(model, "posterior"), model.parameters()
+    c1, cG = (float(x[0]) for x in found.order_parameters.values())
+    assert cG > 0.1
+    s, q = c1 + cG, cG**2 + 2 * c1 * cG / L + c1**2 / L
+    bulk, rows = relax(*(np.array(x) for x in (s, s**2, cG + c1 / L, q)), p).variances
+
+    rng = np.random.default_rng(3)
+    white = rng.normal(size=(heads, L, L))
+    row_means = white.mean(-1, keepdims=True)
+    noise = np.sqrt(bulk) * (white - row_means) + np.sqrt(rows) * row_means
+    uniform, shift = np.full((L, L), 1 / L), np.roll(np.eye(L), 1, axis=0)
+    for direction in (uniform, (shift - uniform) / np.sqrt(L - 1)):  # orthonormal: remove what is along the patterns
+        noise -= (noise * direction).sum((1, 2), keepdims=True) * direction
+    pooled, mixed, copied = (float(x[0]) for x in found.covariance.values())
+    orders = rng.multivariate_normal([c1, cG], [[pooled, mixed], [mixed, copied]], heads)
+    A = torch.from_numpy(noise / L + np.einsum("mk,kij->mij", orders, [uniform, shift]))
+
+    sums = A.sum(-1)
+    g = A.roll(-1, dims=-2).diagonal(dim1=1, dim2=2).mean(-1)
+    averages = Averages(g, sums.mean(-1), sums.square().mean(-1), g, A.square().sum((1, 2)) / L)
+    coverage = order_parameters(averages, L)[2]
+    ratio, error = ratio_of_means(coverage, averages.q)
+    assert found.coverage[0] == pytest.approx(ratio, abs=4 * error)
+    assert error < 1e-3
+
+
+@pytest.mark.parametrize("inputs", ["positional", "token+position"])
+def test_coverage_without_data_is_that_of_prior_heads(inputs):
+    model = Model(V=4, L=6, P=300, score="linear", inputs=inputs)
+    heads, size = 4000, 6 if inputs == "positional" else 10
+    G = torch.randn(1, heads, size, size, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    energy = build_energy([draw_dataset(model, 0)], dtype="float64")
+    averages = energy.averages(torch.zeros(1, heads, 4, 4, dtype=torch.float64), G)
+    ratio, error = ratio_of_means(order_parameters(averages, 6)[2][0], averages.q[0])
+    theory = find_minima(model.at(P=1e-9), "posterior").coverage[0]
+    # Tokens: an entry (i, i) has the same token on both sides, which the theory leaves out (of relative order 1/L²).
+    assert ratio == pytest.approx(theory, abs=4 * error, rel=0.0 if inputs == "positional" else 0.03)
 
 
 def test_open_theory_is_labelled_in_every_output():

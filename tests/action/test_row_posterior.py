@@ -109,6 +109,19 @@ def test_first_order_at_64_smooth_at_16():
     assert 200 < smooth.values["P_x"] < 300  # aG passes 0.1 at 239
 
 
+def test_coverage_without_data_is_that_of_prior_heads():
+    """A ratio of means; the mean of the ratio is 0.679. At L = 4 a mode counted twice would show."""
+    action, model = RowPosterior(get_score("softmax")), Model(V=8, L=4, P=1e-6)
+    theory = float(action.coverage((np.array(1e-6),), model.parameters()))
+    A = torch.randn(100_000, 4, 4, generator=torch.Generator().manual_seed(4), dtype=torch.float64).softmax(-1)
+    aG = (A.roll(-1, dims=-2).diagonal(dim1=1, dim2=2).mean(-1) - 1 / 4) / (1 - 1 / 4)
+    inside, norm = 1 + 3 * aG**2, A.square().sum((1, 2))
+    ratio = float(inside.mean() / norm.mean())
+    error = float((inside - ratio * norm).std() / norm.mean()) / np.sqrt(len(A))
+    assert theory == pytest.approx(ratio, abs=4 * error + 5e-4)  # 5e-4: the theory's own rows
+    assert error < 5e-4
+
+
 def test_numbers_of_the_score_are_an_axis():
     """Two values of n in one grid, against each alone."""
     model = Model(V=8, L=16, P=150.0, score={"name": "ssa", "n": 2.0, "b": 1.0})
