@@ -52,7 +52,7 @@ def main(out: Path, preset: str) -> list[Path]:
         panels[1].set_xticks([*DATA[preset]], [str(L) for L in DATA[preset]])
         panels[1].xaxis.set_minor_locator(NullLocator())
         panels[0].set_title(f"softmax attention, $V$ = {V}", loc="left")
-        panels[1].legend(loc="lower left")
+        panels[0].legend(loc="upper right")
         table = pd.concat([rows.assign(kind="gap"), powers.assign(kind="power")], ignore_index=True)
         files = save(figure, table, out / "size_dependence")
     sections = [("Theory minus HMC by size", gaps_text(rows)), ("Powers of L", powers_text(powers))]
