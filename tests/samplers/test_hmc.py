@@ -115,10 +115,13 @@ def checks_hmc_on(module, make, temperature, seed, updates=200):
 
 @pytest.mark.parametrize("wanted", [0.6, 0.9])
 def test_steps_are_tuned_to_the_wanted_acceptance_and_then_frozen(wanted, seed):
-    target = targets.gaussian([1.0, 2.0, 5.0, 9.0] * 5, 30)
-    kernel = hmc.build(target, checks.keys(30, seed), step=5.0, leaps=5, adapt=200, acceptance=wanted)
+    """From a step several times too long. Dual averaging remembers its early, short steps: over 24 seeds the acceptance
+    came out 0.072 above 0.6 after 200 updates, 0.045 after 400, and 0.035 (standard deviation 0.010) after 800.
+    """
+    target, adapt = targets.gaussian([1.0, 2.0, 5.0, 9.0] * 5, 30), 800
+    kernel = hmc.build(target, checks.keys(30, seed), step=5.0, leaps=5, adapt=adapt, acceptance=wanted)
     state = kernel.init((torch.zeros(30, 20),))
-    for _ in range(200):
+    for _ in range(adapt):
         state = kernel.update(state, inplace=True)
     frozen = state.log_step.clone()
     assert int(state.tried.sum()) == 0
@@ -126,7 +129,7 @@ def test_steps_are_tuned_to_the_wanted_acceptance_and_then_frozen(wanted, seed):
         state = kernel.update(state, inplace=True)
     assert torch.equal(frozen, state.log_step)
     assert int(state.tried.min()) == 120
-    assert abs((state.accepted / state.tried).mean() - wanted) < 0.1
+    assert abs((state.accepted / state.tried).mean() - wanted) < 0.035 + checks.Z * 0.010
 
 
 def test_a_chain_tunes_its_step_by_itself():
