@@ -163,7 +163,7 @@ def theory_rows(model: Model, P: tuple[float, ...], estimator: Estimator = "post
         for branch in np.flatnonzero(found.converged):
             values = {name: float(v[branch]) for name, v in found.order_parameters.items()}
             values |= {name: float(found.averages[name][branch]) for name in ("s2", "q")}
-            values["loss"] = float(found.loss[branch])
+            values |= {name: float(getattr(found, name)[branch]) for name in ("loss", "coverage")}
             if estimator == "map":
                 values["U"] = float(found.action[branch])
             if not model.score.normalised:

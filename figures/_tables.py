@@ -29,6 +29,15 @@ def write_table(
     return files
 
 
+def write_page(file: Path, sections: Sequence[tuple[str, pd.DataFrame]], notes: Sequence[str] = ()) -> Path:
+    """Write titled tables of text and notes below as Markdown, and print them: the numbers of a picture in words."""
+    text = page(sections, notes)
+    with atomic(file) as path:
+        path.write_text(text, encoding="utf-8")
+    print(text)
+    return file
+
+
 def page(sections: Sequence[tuple[str, pd.DataFrame]], notes: Sequence[str] = ()) -> str:
     """Return titled tables of text, and notes below, as Markdown."""
     parts = [f"## {title}\n\n{markdown(table)}" for title, table in sections]

@@ -15,6 +15,7 @@ import pandas as pd
 
 from figures import _ensembles
 from figures._samplings import Sampling, theory_rows, well_rows
+from phasekit.model import Model
 from phasekit.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.samplers import HMC
 from phasekit.transitions import find_transitions
@@ -38,17 +39,10 @@ COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
 
 def main(out: Path, preset: str) -> list[Path]:
     """Draw both panels."""
-    draws, members = EFFORT[preset]
     parts = []
-    for model, P in ((LINEAR, LINEAR_P), (SOFTMAX, SOFTMAX_P)):
+    for model in (LINEAR, SOFTMAX):
         names = ("c1_c1", "cG_cG") if model is LINEAR else ("aG",)
-        ends = find_transitions(model, "posterior").values
-        at = np.geomspace(min(P), max(P), POINTS[preset])
-        grid = np.unique(np.concatenate([at, *([ends["spinodals"], [ends["P_star"]]] if model is SOFTMAX else [])]))
-        runs = {
-            "theory": theory_rows(model, tuple(grid.tolist())),
-            "HMC": well_rows(Sampling(model, P, HMC(leaps=8), draws, 2, 300, members=members).samples()),
-        }
+        runs = {"theory": theory_lines(model, preset), "HMC": well_rows(sampling(model, preset).samples())}
         rows = pd.concat([r.assign(kind=kind, score=model.score.name) for kind, r in runs.items()], ignore_index=True)
         parts.append(rows[rows["quantity"].isin(names)])
     table = pd.concat(parts, ignore_index=True)
@@ -70,6 +64,22 @@ def main(out: Path, preset: str) -> list[Path]:
             axes.minorticks_off()
         _legend(upper, lower)
         return save(figure, table, out / "posterior_transitions")
+
+
+def sampling(model: Model, preset: str) -> Sampling:
+    """Return the sampling of the linear or softmax model at each P shown, from both ends."""
+    draws, members = EFFORT[preset]
+    return Sampling(model, LINEAR_P if model is LINEAR else SOFTMAX_P, HMC(leaps=8), draws, 2, 300, members=members)
+
+
+def theory_lines(model: Model, preset: str) -> pd.DataFrame:
+    """Return the branches of the posterior over the range of P sampled; softmax: its spinodals and P* too."""
+    P = sampling(model, preset).P
+    grid = np.geomspace(min(P), max(P), POINTS[preset])
+    if model is SOFTMAX:
+        ends = find_transitions(model, "posterior").values
+        grid = np.unique([*grid, *ends["spinodals"], ends["P_star"]])
+    return theory_rows(model, tuple(grid.tolist()))
 
 
 def _draw(axes: Axes, rows: pd.DataFrame, root: bool) -> None:
@@ -105,4 +115,4 @@ def _legend(upper: Axes, lower: Axes) -> None:
     style_of = {"linestyle": "none", "color": "C1", "markerfacecolor": "white"}
     for starts, text in (("copy+uniform", "HMC, all chains agree"), ("uniform", "from uniform"), ("copy", "from copy")):
         lower.plot([], [], marker=MARKERS[starts], label=text, **style_of)
-    lower.legend(loc="upper left")
+    lower.legend(loc="center right", handlelength=1)

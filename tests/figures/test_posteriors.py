@@ -66,6 +66,14 @@ def test_theory_gives_what_samples_measure():
     sampled = over_data(well_rows(Sampling(model, (64,), HMC(leaps=8), 300, 2, 200, data=2).samples()))
     both = sampled.merge(theory_rows(model, (64,)), on=["P", "quantity"]).set_index("quantity")
     assert {"c1_c1", "c1_cG", "cG_cG", "q", "loss"} <= {*both.index}
-    for name in ("c1_c1", "cG_cG", "q", "loss"):
+    for name in ("c1_c1", "cG_cG", "q", "loss", "coverage"):
         row = both.loc[name]
         assert row["mean"] == pytest.approx(row["theory"], rel=0.03, abs=4.5 * row["error"])
+
+
+def test_coverage_of_softmax_is_that_of_samples():
+    model = Model(V=8, L=16)
+    sampled = over_data(well_rows(Sampling(model, (512,), HMC(leaps=8), 100, 1, 100).samples()))
+    row = sampled.merge(theory_rows(model, (512,)), on=["P", "quantity"]).set_index("quantity").loc["coverage"]
+    assert row["theory"] < 0.95
+    assert row["mean"] == pytest.approx(row["theory"], rel=0.005, abs=4.5 * row["error"])
