@@ -153,15 +153,18 @@ class Action(ABC):
     def curve_nodes(self, p: Parameters) -> Array:
         """Return nodes of the path coordinate along the curve of stationary points, shape (models, nodes).
 
-        They reach from no copying to g > 0.99, without the path's first end. The P of ``p`` is ignored.
+        They reach from no copying to g > 0.99, without the path's first end; NaN where a number of the model is NaN, or
+        where no P gets there that float64 can hold. The P of ``p`` is ignored.
         """
         p = p.replace(P=p.kappa * p.V / p.sigma_w**2 * np.ones(p.shape))
         while True:
             nodes = self.path(p, _CURVE_NODES)
-            reached = self.averages(self.profile(nodes[:, -1], p).points, p).g > 0.99
-            if reached.all():
-                return nodes[:, 1:]
-            p = p.replace(P=np.where(reached, p.P, 10 * p.P))
+            g = self.averages(self.profile(nodes[:, -1], p).points, p).g
+            lost = np.isnan(g) | ~np.isfinite(p.P)
+            ended = lost | (g > 0.99)
+            if ended.all():
+                return np.where(lost[:, None], np.nan, nodes[:, 1:])
+            p = p.replace(P=np.where(ended, p.P, 10 * p.P))
 
     def balancing_strength(self, u: Array, p: Parameters) -> Array | None:
         """Return the strength t = Pσ_w²/(κV) of the data that makes ``u`` stationary; None where no formula gives it.

@@ -64,7 +64,8 @@ def largest_gap(p: Parameters, prior_force: Callable[[Array], Array]) -> Array:
         other = 1 / (np.exp(gap) + (p.L - 1))  # the weight of each other key; 1 − α = (L − 1) · other
         alpha = 1 - (p.L - 1) * other
         resistance = prior_force(gap) * (1 + t * alpha**2) ** 2
-        return np.asarray(resistance > amplitude * (p.L - 1) * other * (1 + t * other))
+        pull = amplitude * (p.L - 1) * other * (1 + t * other)
+        return np.asarray(~(resistance <= pull))  # also for NaN, which has no gap to look for
 
     low, high = np.zeros(p.shape), np.ones(p.shape)
     while not (won := prior_wins(high)).all():

@@ -4,9 +4,12 @@ import mpmath
 import numpy as np
 import pytest
 
+from phasekit.action import action_for
 from phasekit.minima import find_minima
 from phasekit.model import Model
+from phasekit.scores import Entmax
 from phasekit.transitions import find_transitions, transition_table
+from phasekit.transitions.table import locate, parameters_without_P
 
 
 def action(gap, P, V, L):
@@ -136,3 +139,17 @@ def test_table_agrees_with_single_models():
         else:
             assert np.isnan(row["P_star"])
             assert float(row["P_x"]) == pytest.approx(alone.values["P_x"], rel=1e-6)
+
+
+@pytest.mark.parametrize("score", ["softmax", "temperature", Entmax(alpha=1.5)], ids=str)
+@pytest.mark.parametrize("missing", ["V", "L", "sigma_w", "sigma_g", "kappa"])
+def test_a_missing_number_has_no_transition_and_leaves_others_alone(score, missing):
+    """The search for the end of the curve must end for it too."""
+    model = Model(V=8, L=64, score=score)
+    action, p = action_for(model, "map"), parameters_without_P(model).ravel()
+    two = p.with_numbers([np.repeat(number, 2) for number in p.numbers])
+    found = locate(action, two.replace(**{missing: [np.nan, getattr(p, missing)[0]]}))
+    alone = locate(action, p)
+    for name, values in found.items():
+        assert np.isnan(values[0]).all(), name
+        np.testing.assert_array_equal(values[1], alone[name][0])
