@@ -109,8 +109,8 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
     settled = (np.abs(step_q) <= 1e-9 * top_q) & (np.abs(step_s2) <= 1e-9 * top_s2)
     top_q, top_s2 = np.where(settled, top_q, np.nan), np.where(settled, top_s2, np.nan)
     variances, response = _squeezed(modes, mean_field.forces(s, top_s2, g, top_q, *data), sigma2)
-    excess = variances / sigma2[..., None] - 1
-    entropy = (modes.number / 2 * (excess - np.log1p(excess))).sum(-1)
+    squeeze = sigma2[..., None] / variances - 1  # h in terms of σ_g²/ρ, whose logarithm holds however small ρ is
+    entropy = (modes.number / 2 * (np.log1p(squeeze) - squeeze / (1 + squeeze))).sum(-1)
     return Noise(top_q, top_s2, variances, (modes.outside * variances).sum(-1), entropy, response)
 
 

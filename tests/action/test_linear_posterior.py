@@ -1,5 +1,6 @@
 """Posterior of linear attention against the unreduced action, minimised by brute force, and known limits."""
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -147,3 +148,17 @@ def test_open_theory_is_labelled_in_every_output():
     assert "approximate" in find_minima(model, "posterior").describe()["caveat"]
     assert "approximate" in find_transitions(model, "posterior").describe()["caveat"]
     assert "caveat" not in find_minima(model.at(inputs="positional"), "posterior").describe()
+
+
+@pytest.mark.parametrize(("P", "sigma_g"), [(1e-3, 0.1), (1e6, 100.0), (1e12, 1.0), (1e14, 100.0)])
+def test_entropy_of_noise_that_data_leave_alone_or_squeeze_out(P, sigma_g):
+    """ρ/σ_g² from 1 − 1e-6 to below 1e-16, where ρ/σ_g² − 1 is −1 in float64."""
+    p = Model(V=2, L=2, P=P, score="linear", sigma_g=sigma_g).parameters()
+    noise = relax(*(np.array(value) for value in (0.9, 0.9, 0.8, 0.7)), p)
+    entropy = 0
+    with mpmath.workdps(40):
+        for number, rho in zip((2, 2), noise.variances, strict=True):
+            ratio = mpmath.mpf(float(rho)) / mpmath.mpf(sigma_g) ** 2
+            entropy += number * (ratio - 1 - mpmath.log(ratio)) / 2
+    # Next to ρ = σ_g² the entropy is quadratic in what ρ, rounded to 1e-16 of itself, differs by.
+    assert float(noise.entropy) == pytest.approx(float(entropy), rel=1e-12, abs=1e-20)
