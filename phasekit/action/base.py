@@ -166,6 +166,13 @@ class Action(ABC):
                 return np.where(lost[:, None], np.nan, nodes[:, 1:])
             p = p.replace(P=np.where(ended, p.P, 10 * p.P))
 
+    def end_of_rise(self, p: Parameters) -> Array:
+        """Return the P from which on g stays where it is, because the minimum sits in a kink; NaN where it never does.
+
+        The P of ``p`` is ignored.
+        """
+        return np.full(p.shape, np.nan)
+
     def balancing_strength(self, u: Array, p: Parameters) -> Array | None:
         """Return the strength t = Pσ_w²/(κV) of the data that makes ``u`` stationary; None where no formula gives it.
 

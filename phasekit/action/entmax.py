@@ -66,6 +66,13 @@ class EntmaxMap(TwoLevelMap):
         last = np.minimum(np.log(p.L - 1) + _LAST_ODDS + further, _LARGEST_ODDS) + np.zeros(p.shape)
         return np.asarray((last[:, None] * np.linspace(0.0, 1.0, _CURVE_NODES + 1))[:, 1:])
 
+    def end_of_rise(self, p: Parameters) -> Array:
+        """Return the P at which the slope just before the kink vanishes: the minimum gets there, and stays."""
+        # The slope is 0 at (1 + 1/t)² = pull.
+        pull = (p.V - 1) * _k(p) * _rise_at_kink(p) * gap_scale(p) ** 2 / p.sigma_w**2
+        reached = pull > 1
+        return np.where(reached, p.kappa * p.V / p.sigma_w**2 / (np.sqrt(np.where(reached, pull, 4.0)) - 1), np.nan)
+
     def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
         """Return the minima in the kink: where the data still pull when the copy entry has all the weight."""
         owner = np.flatnonzero(_slope_before_kink(p) < 0)
@@ -107,10 +114,14 @@ def _in_kink(z: Array, p: Parameters) -> Mask:
 def _slope_before_kink(p: Parameters) -> Array:
     """Return dS/dz just before the copy entry has all the weight.
 
-    There dS/dα = −P(V−1)/(κV) · t/(1+t)² from the data, and d gap/dα = 1 for k > 1, L/(L−1) for k = 1, infinite for
-    k < 1 (the data then never reach the kink).
+    There dS/dα = −P(V−1)/(κV) · t/(1+t)² from the data.
     """
-    k, t = _k(p), p.P * p.sigma_w**2 / (p.kappa * p.V)
+    t = p.P * p.sigma_w**2 / (p.kappa * p.V)
     pull = p.P * (p.V - 1) / (p.kappa * p.V) * t / (1 + t) ** 2
-    rise = np.where(k > 1, 1.0, np.where(k == 1, 1 - 1 / p.L, 0.0))  # dα/d gap
-    return np.asarray(1 / (k * gap_scale(p)) - pull * rise * gap_scale(p))
+    return np.asarray(1 / (_k(p) * gap_scale(p)) - pull * _rise_at_kink(p) * gap_scale(p))
+
+
+def _rise_at_kink(p: Parameters) -> Array:
+    """Return dα/d gap just before the kink: 1 for k > 1, 1 − 1/L for k = 1, 0 for k < 1 (the data never reach it)."""
+    k = _k(p)
+    return np.where(k > 1, 1.0, np.where(k == 1, 1 - 1 / p.L, 0.0))

@@ -68,10 +68,14 @@ class Curve:
         return self._lowest(self.curvature)
 
     def steepest(self) -> Array:
-        """Return the P at which ln g rises fastest with ln P; NaN if that is at an end of the curve."""
+        """Return the P at which ln g rises fastest with ln P; NaN if that is at an end of the curve.
+
+        A rise that gets ever steeper until the copy entry has all the weight is fastest there, where it ends in a kink.
+        """
         u, _ = self._lowest(self.flatness)
-        inside = (u > self.nodes[:, 0]) & (u < self.nodes[:, -1])
-        return np.where(inside, self.at(u, self.p).P, np.nan)
+        inside, at_kink = (u > self.nodes[:, 0]) & (u < self.nodes[:, -1]), u == self.nodes[:, -1]
+        end = np.where(at_kink, self.action.end_of_rise(self.p), np.nan)
+        return np.where(inside, self.at(u, self.p).P, end)
 
     def _lowest(self, function: solve.Function) -> tuple[Array, Array]:
         """Return position and value of the smallest value of a function along the curve."""

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from phasekit.action import action_for
+from phasekit.closed_forms import closed_forms_of
 from phasekit.minima import find_minima
 from phasekit.model import Model
-from phasekit.scores import Entmax
+from phasekit.scores import Entmax, Sparsemax
 from phasekit.transitions import find_transitions, transition_table
 from phasekit.transitions.table import locate, parameters_without_P
 
@@ -139,6 +140,36 @@ def test_table_agrees_with_single_models():
         else:
             assert np.isnan(row["P_star"])
             assert float(row["P_x"]) == pytest.approx(alone.values["P_x"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("score", "V", "L"),
+    [
+        ("sparsemax", 10**8, 64),
+        ("sparsemax", 10**10, 128),
+        (Entmax(alpha=2.0), 10**8, 64),
+        (Entmax(alpha=2.5), 10**7, 64),
+    ],
+    ids=str,
+)
+def test_a_rise_that_ends_in_the_kink_is_steepest_there(score, V, L):
+    """With a wide vocabulary all the weight is on the copy entry from P_x on; before, g falls ever faster."""
+    model = Model(V=V, L=L, score=score, sigma_w=0.9, sigma_g=1.2, kappa=1.5)
+    found = find_transitions(model)
+    P_x = found.values["P_x"]
+    assert found.order == "crossover"
+    g = find_minima(model.grid(P=[P_x * by for by in (0.996, 0.998, 1 - 1e-5, 1 + 1e-5, 1.1)])).averages["g"][:, 0]
+    first, second, *_ = np.diff(np.log(g))
+    assert second > first > 0
+    assert g[1] < g[2] < 1 - 1e-5
+    np.testing.assert_allclose(g[3:], 1, rtol=1e-14)
+
+
+def test_the_steepest_point_of_sparsemax_moves_into_the_kink_without_a_step():
+    P = transition_table(Model(V=8, L=64, score="sparsemax").grid(V=[10**7, 2 * 10**7, 3 * 10**7, 10**8]))["P_x"]
+    form = closed_forms_of("P_x", Sparsemax())["any_regime"]
+    ratio = P.to_numpy() / form(parameters_without_P(Model(V=8, L=64, score="sparsemax").grid(V=P.V.to_numpy())))
+    np.testing.assert_allclose(ratio, 1, atol=2e-3)
 
 
 @pytest.mark.parametrize("score", ["softmax", "temperature", Entmax(alpha=1.5)], ids=str)
