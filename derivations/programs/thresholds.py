@@ -21,7 +21,7 @@ ARGUMENTS = (V, L, sigma_w, sigma_g, kappa, lam)
 eps, a, xi, c, eigenvalue, mode, g_sq = sp.symbols("eps a xi c eigenvalue mode g_sq", positive=True)
 
 R, k, lean, shrink, hinder, share = sp.symbols("R k lean shrink hinder share", positive=True)
-bulk, excess, past, x = sp.symbols("bulk excess past x", positive=True)
+bulk = sp.Symbol("bulk", positive=True)
 
 EPS = Line(eps, (V - 1) / L**2, "weight of the bulk of vocabulary space in a uniform pattern")
 POOLING = Line(a, 1 + eps, "instability of pooling")
@@ -29,10 +29,6 @@ COPYING = Line(xi, lam * eps * (L - 1) / L**2, "instability of copying")
 EIGENVALUE = Line(eigenvalue, (a + xi + sp.sqrt((a - xi) ** 2 + 4 * xi * eps)) / 2, "largest eigenvalue of K")
 COUPLING = Line(c, sp.sqrt(lam * (L - 1)) / L * eps, "coupling")
 MODE = Line(mode, sp.sqrt(lam / (L - 1)) / L * sp.tan(sp.atan2(2 * c, a - xi) / 2), "cG/s")
-
-EXCESS = Line(excess, 1 + t / (L - 1))
-PAST = Line(past, D - 2)
-ODDS = Line(x, 2 * (1 + t) / (past + sp.sqrt(past**2 + 4 * excess * (D - 1) * (1 + t))), "odds against copying")
 
 ACCURACY = (
     "a few units in the last place of each value; the component c1 of the critical mode relative to c1 + cG = 1, "
@@ -167,26 +163,6 @@ def module() -> Module:
                 (sp.log(L * (1 + L / t) * (D - 1)) / 2,),
                 (jump.log_update(),),
                 (sp.Eq(D, sp.log(L * (1 + L / t) * (D - 1)) / 2),),
-            ),
-            Function(
-                "gap_update",
-                "Return the right-hand side of the fixed-point equation for D that holds in all regimes.",
-                (D, t, L),
-                (EXCESS, PAST, ODDS),
-                (sp.log((L - 1) / x),),
-                (jump.gap_update().subs(jump.odds, jump.upper_odds()),),
-                (sp.Eq(D, jump.gap_update()), sp.Eq(jump.odds, jump.upper_odds())),
-                "Here t = P* σ_w²/(κV).",
-            ),
-            Function(
-                "jump_from_gap",
-                "Return P* of softmax attention from the fixed point D of ``gap_update``.",
-                (D, t, V, L, sigma_g, kappa),
-                (EXCESS, PAST, ODDS),
-                (kappa * V / (V - 1) * ((L - 1) / sigma_g**2) * D**3 * x * (1 + excess * x) / t,),
-                (jump.jump_from_gap().subs(jump.odds, jump.upper_odds()),),
-                (sp.Eq(sp.Symbol("P*"), jump.jump_from_gap()), sp.Eq(jump.odds, jump.upper_odds())),
-                "Here t = P* σ_w²/(κV).",
             ),
         ),
         ACCURACY,

@@ -1,13 +1,26 @@
 """Closed forms of the softmax jump P*, against the direct solution for two minima of equal action."""
 
 import itertools
+from collections.abc import Callable, Sequence
 
 import mpmath
 import numpy as np
 import pytest
+import sympy as sp
 
+from derivations import jump
+from derivations.symbols import D, L, V, kappa, sigma_g, t
 from phasekit.action.generated import softmax_map, thresholds
 from tests.derivations import reference
+
+
+def _formula(arguments: Sequence[sp.Symbol], expression: sp.Expr) -> Callable[..., float]:
+    return sp.lambdify(arguments, expression.subs(jump.odds, jump.upper_odds()), "numpy")
+
+
+#: The form for all regimes, straight from its derivation: phasekit has it for any score (``score_laws.jump_balance``).
+gap_update = _formula((D, t, L), jump.gap_update())
+jump_from_gap = _formula((D, t, V, L, sigma_g, kappa), jump.jump_from_gap())
 
 
 def thin(V: float, L: float) -> float:
@@ -26,8 +39,8 @@ def uniform(V: float, L: float) -> tuple[float, float]:
     """P* and D by the closed form for all regimes (unit variances)."""
     D, t = np.log(L), L * np.log(L) ** 2 / V
     for _ in range(5000):
-        D = thresholds.gap_update(D, t, L)
-        new = thresholds.jump_from_gap(D, t, V, L, 1.0, 1.0) / V
+        D = gap_update(D, t, L)
+        new = jump_from_gap(D, t, V, L, 1.0, 1.0) / V
         if abs(new - t) < 1e-14 * t:
             return float(V * t), float(D)
         t = np.sqrt(t * new)  # damped: for t ≪ 1 the plain iteration alternates
@@ -88,8 +101,8 @@ def test_variances_scale_the_jump() -> None:
     P = direct(8, 256, sigma_w, sigma_g, kappa)
     D, t = 5.0, P * sigma_w**2 / (kappa * 8)
     for _ in range(200):
-        D = thresholds.gap_update(D, t, 256)
-    assert thresholds.jump_from_gap(D, t, 8, 256, sigma_g, kappa) == pytest.approx(P, rel=0.01)
+        D = gap_update(D, t, 256)
+    assert jump_from_gap(D, t, 8, 256, sigma_g, kappa) == pytest.approx(P, rel=0.01)
 
 
 def test_long_context_regime() -> None:

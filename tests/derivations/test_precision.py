@@ -211,16 +211,11 @@ def test_jump_and_crossover_formulas() -> None:
     V, sigma_w, sigma_g, kappa = (model[name] for name in ("V", "sigma_w", "sigma_g", "kappa"))
     L = np.maximum(model["L"], 3)
     D, t, R = rng.uniform(1.5, 40, 300), 10 ** rng.uniform(-4, 10, 300), 10 ** rng.uniform(-6, 3, 300)
-    logs, jumps, gaps, jumps_from_gaps, crossovers, scales, balances = [], [], [], [], [], [], []
+    logs, jumps, crossovers, scales, balances = [], [], [], [], []
     lam = pooling_cost(rng, V, L)
     for d, t_, r, v, ell, sw, sg, k, cost in exact(D, t, R, V, L, sigma_w, sigma_g, kappa, lam):
         logs.append(mp.log(ell * (1 + ell / t_) * (d - 1)) / 2)
         jumps.append(k * v / (v - 1) * ell / sg**2 * d**3 / (d - 1))
-        c = 1 + t_ / (ell - 1)
-        x = (-(d - 2) + mp.sqrt((d - 2) ** 2 + 4 * c * (d - 1) * (1 + t_))) / (2 * c * (d - 1))
-        gaps.append(mp.log((ell - 1) / x))
-        N = (1 + x) ** 2 + t_ * x**2 / (ell - 1)
-        jumps_from_gaps.append(k * v / (v - 1) * (ell - 1) * d**2 / sg**2 * (N + t_) / t_)
         root = mp.sqrt(ell - 1)
         share = 1 - 1 / ell + r * (1 + (root - 1) / ell)
         crossovers.append(
@@ -238,9 +233,6 @@ def test_jump_and_crossover_formulas() -> None:
     sizes = [abs(value) + 1 for value in logs]
     assert worst(thresholds.log_update(D, t, L), logs, sizes) < TOLERANCE
     assert worst(thresholds.jump_from_log(D, V, L, sigma_g, kappa), jumps) < TOLERANCE
-    sizes = [abs(value) + 1 for value in gaps]
-    assert worst(thresholds.gap_update(D, t, L), gaps, sizes) < TOLERANCE
-    assert worst(thresholds.jump_from_gap(D, t, V, L, sigma_g, kappa), jumps_from_gaps) < TOLERANCE
     assert worst(thresholds.copying_from_spread(R, V, L, sigma_w, sigma_g, kappa), crossovers) < TOLERANCE
     assert worst(thresholds.copying_balance(R, V, L, lam), balances, scales) < TOLERANCE
 
