@@ -22,7 +22,7 @@ weights, and gradients, of exactly 0.
 module from ``make_parameters`` returns. Without it the numbers in the fields are used.
 
 *Precision*: float64 and float32 compute in their own precision, bfloat16 and float16 in float32; weights have the
-logits' dtype.
+logits' dtype, or that of the queries. Logits of float16 queries are float32, because they may exceed 65504.
 
 Torch and SymPy are imported inside the methods only, so that importing a score costs nothing.
 """
@@ -130,8 +130,11 @@ class Score(BaseModel):
         InputError
             For a mask or parameters that make no sense for this score.
         """
+        from phasekit.scores.precision import with_room
+
         scale = query.shape[-1] ** -0.5 if scale is None else scale
-        return self.rows((query * scale) @ key.transpose(-1, -2), mask, parameters)
+        logits = (with_room(query) * scale) @ with_room(key).transpose(-1, -2)
+        return self.rows(logits, mask, parameters).to(query.dtype)
 
     def pull_back(
         self,

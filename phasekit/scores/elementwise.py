@@ -102,9 +102,11 @@ class ElementwiseSoftmax(Score):
         offset: int = 0,
     ) -> Tensor:
         from phasekit.scores.elementwise_rows import elementwise_attention_weights
+        from phasekit.scores.precision import with_room
 
         scale = query.shape[-1] ** -0.5 if scale is None else scale
-        return elementwise_attention_weights(self, query * scale, key, mask, parameters)
+        scaled = with_room(query) * scale
+        return elementwise_attention_weights(self, scaled, with_room(key), mask, parameters).to(query.dtype)
 
     def pull_back(
         self,

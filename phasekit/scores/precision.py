@@ -12,3 +12,8 @@ def compute_dtype(tensor: Tensor) -> torch.dtype:
 def widen(tensor: Tensor) -> Tensor:
     """Return the tensor in the precision to compute in (itself, if that is its own)."""
     return tensor.to(compute_dtype(tensor))
+
+
+def with_room(tensor: Tensor) -> Tensor:
+    """Return queries or keys in a precision that holds their products: float32 for float16, which ends at 65504."""
+    return tensor.float() if tensor.dtype == torch.float16 else tensor

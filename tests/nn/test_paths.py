@@ -257,6 +257,21 @@ def test_low_precision(draw, run, by_powers, path, dtype, tolerance):
         assert error < 2 * tolerance
 
 
+@pytest.mark.parametrize("score", ["softmax", "ssa", "temperature", "sparsemax", "entmax", "mixture"])
+def test_logits_beyond_float16(score):
+    """Products up to 3e5; float16 ends at 65504. The wanted output is that of the same numbers in float64."""
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(2, 16, dim, generator=generator).half() for dim in (64, 64, 8))
+    tensors = [tensor.requires_grad_() for tensor in (300 * q, 300 * k, v)]
+    assert (tensors[0].double() @ tensors[1].double().mT / 8).abs().max() > 2e5
+    output = scored_attention(*tensors, score=score, path="explicit")
+    wanted = scored_attention(*(tensor.double() for tensor in tensors), score=score, path="explicit")
+    close(output.double(), wanted, rtol=2e-3, atol=2e-3)
+    for gradient in torch.autograd.grad(output.sum(), tensors):
+        assert gradient.dtype == torch.float16
+        assert gradient.isfinite().all()
+
+
 def test_autocast_changes_nothing_inside_the_lean_path(draw, run):
     p = draw(queries=20, keys=20, dtype=torch.float32)
     plain = run(p, "lean")
