@@ -72,7 +72,7 @@ def compare_scores(model: Model, scores: Sequence[Score], estimator: Estimator =
 
 def _row(model: Model, estimator: Estimator) -> dict[str, Any]:
     found = find_transitions(model, estimator)
-    threshold = next((found.values[n] for n in ("P_star", "P1", "P_x") if found.values.get(n)), np.nan)
+    threshold = next((found.values[n] for n in ("P_star", "P1", "P2", "P_x") if found.values.get(n)), np.nan)
     jump = found.values.get("jump", {})
     before, after = jump.get("loss", (np.nan, np.nan))
     copy_before, copy_after = jump.get("aG", (np.nan, np.nan))

@@ -5,14 +5,16 @@ from phasekit.action.entmax import EntmaxMap
 from phasekit.action.linear import LinearMap
 from phasekit.action.linear_posterior import LinearPosterior
 from phasekit.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
+from phasekit.action.pooling_vector import PoolingVector
 from phasekit.action.row_posterior import RowPosterior
 from phasekit.action.softmax import SoftmaxMap
 from phasekit.action.two_level import SmoothMap
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Model
+from phasekit.model import Estimator, Inputs, Model
 from phasekit.scores import Entmax, Linear, PerHead, Score, Softmax, Sparsemax
 
-_LINEAR: dict[Estimator, Action] = {"map": LinearMap(), "posterior": LinearPosterior()}
+_LINEAR_POSTERIOR: dict[Inputs, Action] = {"positional": LinearPosterior(), "token+position": PoolingVector()}
+_LINEAR_MAP = LinearMap()
 _SOFTMAX, _ENTMAX = SoftmaxMap(), EntmaxMap()
 
 
@@ -28,7 +30,7 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     if model.key_dim is not None:
         return nuclear_action(model, estimator)
     if isinstance(score, Linear):
-        return _LINEAR[estimator]
+        return _LINEAR_MAP if estimator == "map" else _LINEAR_POSTERIOR[model.inputs]
     reason = _why_not(score)
     if reason is not None:
         raise InputError("score", score.name, f"has no theory: {reason}")
@@ -58,6 +60,7 @@ __all__ = [
     "LinearMap",
     "LinearNuclear",
     "LinearPosterior",
+    "PoolingVector",
     "Profile",
     "RowPosterior",
     "SmoothMap",

@@ -67,6 +67,8 @@ class Action(ABC):
         Whether S(x) = S(−x), so that the origin is stationary and its other minima come in pairs.
     pinned : bool
         Whether the prior grows linearly from the origin of a symmetric action, which is then a minimum next to others.
+    smooth : bool
+        Whether there is a pattern at every P, without an onset: all that is left to locate is the crossover to copying.
     cells : int
         Into how many cells the search for minima cuts the path.
     """
@@ -75,6 +77,7 @@ class Action(ABC):
     order_parameters: ClassVar[tuple[str, str]]
     symmetric: ClassVar[bool]
     pinned: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
     cells: ClassVar[int]
 
     @abstractmethod

@@ -15,10 +15,6 @@ from phasekit.model import Parameters
 
 #: Smallest squared radius that is told apart from 0 (z is measured in the prior's standard deviations).
 _SMALLEST = 1e-12
-_SCALAR_POOLING = (
-    "approximate: with token+position inputs pooling is a vector over the vocabulary, of which this theory keeps the "
-    "mean; below P1 it describes samples to several percent, above P1 it overestimates s^2 (docs/theory.md, section 6)"
-)
 
 
 class _Pattern(NamedTuple):
@@ -38,11 +34,8 @@ class LinearPosterior(LinearAction):
 
     The noise is minimised out at every point (:mod:`phasekit.action.noise`), so the gradient is that at fixed noise and
     the Hessian the Schur complement: its inverse is the covariance of (c1, cG) over the posterior, to leading order.
-    Positional inputs: exact for many rows. Token+position inputs: approximate, see :meth:`caveat`.
+    Exact for many rows. With positional inputs only: :class:`phasekit.action.PoolingVector` is for token+position ones.
     """
-
-    def caveat(self, p: Parameters) -> str | None:
-        return _SCALAR_POOLING if p.inputs == "token+position" else None
 
     def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
         pattern = _pattern(self.physical(z, p), p)

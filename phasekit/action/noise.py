@@ -50,32 +50,15 @@ class Noise(NamedTuple):
 
 
 def modes_of(p: Parameters) -> Modes:
-    """Return the groups of modes of a model.
+    """Return the groups of modes with positional inputs: the L(L−1) entries of rows of zero mean, and the L row means.
 
-    Positional inputs: the L(L−1) entries of rows of zero mean, and the L row means.
-    Token+position inputs: the same for each block of G (query token or position × key token or position). Token blocks
-    enter coherently, because equal tokens share their logits. An entry of an n × m block appears at L²/(nm) places of
-    A = H/L on average, so it adds 1/(nm) to ‖A‖_F².
+    An entry of H adds 1/L² to ‖A‖_F².
     """
-    V, L = p.V, p.L
-    nothing = np.zeros(np.broadcast_shapes(V.shape, L.shape))
-    rows = (L + nothing, 1 / L**2 + nothing, 1 / L + nothing, (L - 1) / L**2)
+    L = p.L
+    nothing = 0.0 * L
+    rows = (L, 1 / L**2, 1 / L, (L - 1) / L**2)
     bulk = (L * (L - 1), (L - 1) / L**2, nothing, (L * (L - 1) - 1) / L**2)
-    if p.inputs == "positional":
-        return _stack([bulk, rows])
-    coherent, mixed = 1 / V + (1 - 1 / V) / L, (1 - 1 / V) / L
-    return _stack(
-        [
-            bulk,
-            rows,
-            (V * (V - 1), coherent, mixed, (V - 1) / V),  # token × token
-            (V, nothing, 1 / V, (V - 1) / V**2),
-            (L * (V - 1), coherent, mixed, (V - 1) / V),  # position × token
-            (L, nothing, 1 / V, (L - 1) / (V * L)),
-            (V * (L - 1), (L - 1) / L**2, nothing, (L - 1) / L),  # token × position
-            (V, 1 / L**2, 1 / L, (V - 1) / (V * L)),
-        ]
-    )
+    return Modes(*(np.stack(np.broadcast_arrays(*column), axis=-1) for column in zip(bulk, rows, strict=True)))
 
 
 def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
@@ -132,8 +115,3 @@ def _solve_2x2(a: Array, b: Array, c: Array, d: Array, x: Array, y: Array) -> tu
     determinant = a * d - b * c
     with np.errstate(divide="ignore", invalid="ignore"):  # singular: no number compares as usable
         return (d * x - b * y) / determinant, (a * y - c * x) / determinant
-
-
-def _stack(groups: list[tuple[Array, Array, Array, Array]]) -> Modes:
-    columns = (np.broadcast_arrays(*column) for column in zip(*groups, strict=True))
-    return Modes(*(np.stack(column, axis=-1) for column in columns))

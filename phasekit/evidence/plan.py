@@ -27,7 +27,7 @@ class Place:
     ----------
     transition : Transitions
     symbol, P : str, float
-        ``P_star`` of a jump, ``P1`` of an onset, ``P_x`` of a crossover.
+        ``P_star`` of a jump, ``P1`` of an onset, ``P2`` or ``P_x`` of a crossover.
     """
 
     transition: Transitions
@@ -41,10 +41,15 @@ def posterior_place(model: Model) -> Place:
     Raises
     ------
     InputError
-        If there is no theory of this model's posterior.
+        If there is no theory of this model's posterior, or no transition in it.
     """
     found = find_transitions(model.at(P=None), "posterior")
-    symbol = next(name for name in ("P_star", "P1", "P_x") if name in found.values)
+    known = [name for name in ("P_star", "P1", "P2", "P_x") if found.values.get(name) is not None]
+    if not known:
+        raise InputError(
+            "P", None, f"nothing changes at any P in this theory ({found.evidence['why']}): give the sizes"
+        )
+    symbol = known[0]
     return Place(found, symbol, float(found.values[symbol]))
 
 

@@ -13,6 +13,9 @@ from phasekit.model import Estimator, Model
 from phasekit.transitions.pinned import pinned_jumps
 from phasekit.transitions.table import locate, nan_to_none, parameters_without_P
 
+#: A passage is a jump if g²/q changes by more between two neighbouring P.
+_JUMP = 0.01
+
 
 @dataclass(frozen=True)
 class Transitions:
@@ -25,7 +28,8 @@ class Transitions:
     estimator : "map" or "posterior"
     order : "second", "first", "crossover" or "none"
     values : the thresholds and jumps, ready for JSON
-        second order: ``P1`` (onset), ``P2`` (g²/q = 1/2 on the global branch, or None);
+        second order: ``P1`` (onset), ``P2`` (g²/q = 1/2 on the global branch, or None), and the same for a posterior
+        without an onset (P1 None; "crossover", or "first" if the global minimum changes at P2);
         first order: ``P_star``, ``spinodals`` [lower, upper], ``jump`` {order parameter and loss: [low, high]},
         ``barrier``; crossover: ``P_x``, the steepest point. Factorised heads: every transition is of first order;
         ``P1`` and ``P2`` or ``P_star``, and ``jumps``, each with what it leads from and to
@@ -68,7 +72,10 @@ def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:
     parameters = parameters_without_P(model)
     located = locate(action, parameters.ravel())
     row = {name: values[0] for name, values in located.items()}
-    order, values, evidence = _symmetric(row) if action.symmetric else _folded(row, action.order_parameters)
+    if action.smooth:
+        order, values, evidence = _smooth(row)
+    else:
+        order, values, evidence = _symmetric(row) if action.symmetric else _folded(row, action.order_parameters)
     return Transitions(model, estimator, order, values, evidence, action.caveat(parameters))
 
 
@@ -93,6 +100,17 @@ def _symmetric(row: dict[str, Array]) -> tuple[str, dict[str, Any], dict[str, An
     else:
         evidence["P2"] = "none found: g^2/q stays below 1/2"
     return "second" if continuous else "first", {"P1": float(row["P1"]), "P2": P2}, evidence
+
+
+def _smooth(row: dict[str, Array]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    why = "pooling over the vocabulary is a vector, all components of which fluctuate: its mean grows without an onset"
+    values, evidence = {"P1": None, "P2": nan_to_none(row["P2"])}, {"why": why}
+    if values["P2"] is None:
+        return "none", values, {**evidence, "P2": "none found: g^2/q stays below 1/2"}
+    below, above = (float(share) for share in row["share"])
+    jumps = above - below > _JUMP
+    words = "the global minimum changes" if jumps else "g^2/q passes 1/2 smoothly on the global branch"
+    return "first" if jumps else "crossover", values, {**evidence, "P2": words, "copying_share_at_P2": [below, above]}
 
 
 def _pinned(action: Action, model: Model) -> tuple[dict[str, Any], dict[str, Any]]:

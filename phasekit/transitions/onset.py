@@ -15,6 +15,8 @@ from phasekit.model import Parameters
 _LOG_RANGE = 40.0  # half the range of ln P that is searched around ln(κV/σ_w²)
 _SCAN = 120  # values of P between the onset and the end of the search for the crossover
 _SCAN_RANGE = 1e3  # the search ends at this multiple of the leading form of P₂, or of P₁ if that is larger
+_SMOOTH_ENOUGH = 1e-8  # of ln P: the approximate theory's global branch changes here, and a jump can only be halved
+_BESIDE = 1e-6
 _NEAR_ONSET = np.array([1e-5, 1e-3])  # relative distances from P₁ between which the growth exponent is measured
 
 
@@ -45,6 +47,24 @@ def symmetric_transitions(action: Action, p: Parameters) -> dict[str, Array]:
     }
 
 
+def smooth_transitions(action: Action, p: Parameters) -> dict[str, Array]:
+    """Locate the passage to copying of an action without an onset; ``p`` is flat and its P is ignored.
+
+    Returns
+    -------
+    dict of arrays, one row per model
+        ``P1``: NaN; ``P2``: as for symmetric actions; ``share``: g²/q just below and above P2, which differ where the
+        global minimum changes there.
+    """
+    weak = p.kappa * p.V / p.sigma_w**2 * np.ones(p.shape)
+    P2 = crossover(action, p, weak)
+    share, exists = np.full((*p.shape, 2), np.nan), np.isfinite(P2)
+    for k, factor in enumerate((1 - _BESIDE, 1 + _BESIDE)):
+        there = p[exists].replace(P=factor * P2[exists])
+        share[exists, k] = action.copying_share(global_minimum(action, there), there)
+    return {"P1": np.full(p.shape, np.nan), "P2": P2, "share": share}
+
+
 def onset(action: Action, p: Parameters) -> Array:
     """Return the P at which the lowest Hessian eigenvalue of the origin changes sign."""
 
@@ -57,7 +77,7 @@ def onset(action: Action, p: Parameters) -> Array:
 
 
 def crossover(action: Action, p: Parameters, P1: Array) -> Array:
-    """Return the P at which g²/q of the global branch passes 1/2; NaN if it never does above the onset."""
+    """Return the P at which g²/q of the global branch passes 1/2; NaN if it never does from ``P1``, the onset, on."""
 
     def excess(log_P: Array, p: Parameters) -> Array:
         there = p.replace(P=np.exp(log_P)).ravel()
@@ -71,7 +91,8 @@ def crossover(action: Action, p: Parameters, P1: Array) -> Array:
     rows = np.flatnonzero(crosses.any(axis=1))
     k = crosses[rows].argmax(axis=1)
     result = np.full(p.shape, np.nan)
-    result[rows] = np.exp(solve.root(excess, nodes[rows, k], nodes[rows, k + 1], p[rows]))
+    relative = _SMOOTH_ENOUGH if action.smooth else None
+    result[rows] = np.exp(solve.root(excess, nodes[rows, k], nodes[rows, k + 1], p[rows], relative=relative))
     return result
 
 

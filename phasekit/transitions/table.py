@@ -10,7 +10,7 @@ from phasekit.action.base import Array
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters
 from phasekit.transitions.folds import fold_transitions
-from phasekit.transitions.onset import symmetric_transitions
+from phasekit.transitions.onset import smooth_transitions, symmetric_transitions
 from phasekit.transitions.pinned import pinned_transitions
 
 #: Second dimension of the quantities that come in pairs.
@@ -21,11 +21,14 @@ def locate(action: Action, p: Parameters) -> dict[str, Array]:
     """Return the transitions of flat parameters (their P is ignored) as arrays with one row per model.
 
     See :func:`phasekit.transitions.onset.symmetric_transitions`,
+    :func:`phasekit.transitions.onset.smooth_transitions`,
     :func:`phasekit.transitions.folds.fold_transitions` and
     :func:`phasekit.transitions.pinned.pinned_transitions` for the quantities of each kind of action.
     """
     if action.pinned:
         return pinned_transitions(action, p)
+    if action.smooth:
+        return smooth_transitions(action, p)
     return symmetric_transitions(action, p) if action.symmetric else fold_transitions(action, p)
 
 
