@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, print_json, print_table, working
+from phasekit.cli.output import JsonOption, as_notes, caveat_of, print_json, print_table, working
 from phasekit.files import output_folder
 
 if TYPE_CHECKING:
@@ -60,17 +60,25 @@ def compare(
     with working(f"comparing {len(chosen)} scores"):
         table = compare_scores(model, chosen, options.estimator)
         files = _draw(model, chosen, table, options.estimator, folder / "compare")
+    caveats = [caveat_of(model.at(score=score), options.estimator) for score in chosen]
+    caveat = next((one for one in caveats if one), {})
     if json:
         described = {name: value for name, value in model.describe().items() if name != "score"}
         rows = table.to_dict(orient="records")
         print_json(
-            {"model": described, "estimator": options.estimator, "scores": rows, "files": [str(f) for f in files]}
+            {
+                "model": described,
+                "estimator": options.estimator,
+                **caveat,
+                "scores": rows,
+                "files": [str(f) for f in files],
+            }
         )
         return
     shown = {name: heading for name, heading in _COLUMNS.items() if name in table}
     numbers = f"V = {model.V}, L = {model.L}" + ("" if model.P is None else f", P = {model.P:g}")
     rows = [[_cell(name, row[name]) for name in shown] for row in table.to_dict(orient="records")]
-    notes = [f"wrote {path}" for path in files]
+    notes = [*as_notes(caveat), *(f"wrote {path}" for path in files)]
     print_table(
         f"Scores ({model.inputs}, {options.estimator}, {numbers}), least data first", [*shown.values()], rows, notes
     )

@@ -16,7 +16,7 @@ import typer
 from phasekit.cli import READER_GONE, discard_output
 
 if TYPE_CHECKING:
-    from phasekit.model import Model
+    from phasekit.model import Estimator, Model
 
 PIPE_WIDTH = 120  # characters per line where there is no terminal to ask
 
@@ -83,6 +83,19 @@ def in_words(model: Model, estimator: str, *, varied: Sequence[str] = ()) -> str
     name = own.pop("name") + "".join(f", {parameter} = {shown(value)}" for parameter, value in own.items())
     numbers = [f"{field} = {shown(value)}" for field, value in described.items() if field != "inputs" and value]
     return ", ".join([name, model.inputs, estimator, *numbers])
+
+
+def caveat_of(model: Model, estimator: Estimator) -> dict[str, str]:
+    """Return {"caveat": where this theory is approximate}, for JSON and (through :func:`as_notes`) for people."""
+    from phasekit.action import action_for
+
+    words = action_for(model, estimator).caveat(model.at(P=1.0).parameters())
+    return {} if words is None else {"caveat": words}
+
+
+def as_notes(caveat: dict[str, str]) -> list[str]:
+    """Return a caveat as lines below a table."""
+    return [f"caveat: {words}" for words in caveat.values()]
 
 
 def shown(value: Any) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from phasekit.cli.axes import SYNTAX, parse_axis
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
+from phasekit.cli.output import JsonOption, as_notes, caveat_of, in_words, print_json, print_table, working
 from phasekit.errors import InputError
 from phasekit.files import output_folder
 
@@ -51,12 +51,14 @@ def scaling(
         save_dataset(law, files[0])
         laws = compare_laws(law)
     measured, note = _exponent(law)
+    caveat = caveat_of(model, options.estimator)
     if json:
         described = {field: value for field, value in model.describe().items() if field not in ("P", name)}
         print_json(
             {
                 "model": described,
                 "estimator": options.estimator,
+                **caveat,
                 "threshold": quantity,
                 "axis": name,
                 "values": points,
@@ -68,7 +70,7 @@ def scaling(
             }
         )
         return
-    notes = [note, *([f"no {quantity} at {missing} of {points.size} values"] if missing else [])]
+    notes = [note, *as_notes(caveat), *([f"no {quantity} at {missing} of {points.size} values"] if missing else [])]
     print_table(
         f"{quantity} against {name}: laws, best first ({in_words(model, options.estimator, varied=[name, 'P'])})",
         ["", "prefactor", "exponent", "rms deviation of ln P", "largest", "values it lacks"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, in_words, print_json, print_table, shown, working
+from phasekit.cli.output import JsonOption, as_notes, caveat_of, in_words, print_json, print_table, shown, working
 
 MEANING = {
     "order": "second: continuous with a kink; first: a jump; crossover: smooth",
@@ -38,9 +38,10 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
         print_json(found)
         return
     evidence = found.pop("evidence")
-    numbers = {name: value for name, value in found.items() if name not in ("model", "estimator")}
+    numbers = {name: value for name, value in found.items() if name not in ("model", "estimator", "caveat")}
     rows = [(name, shown(value), MEANING.get(name, "")) for name, value in _flat(numbers)]
     notes = [f"evidence: {name} = {shown(value)}" for name, value in _flat(evidence)]
+    notes += as_notes(caveat_of(model, options.estimator))
     print_table(f"Transitions ({in_words(model, options.estimator, varied=['P'])})", ["", "", ""], rows, notes)
 
 
