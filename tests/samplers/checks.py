@@ -3,8 +3,8 @@
 Chains are independent and start from their stationary law where it is known. Bounds are numbers of standard errors: Z
 for a single number.
 
-Flake rate, measured with ``python -m tests.samplers.flake --first 100 --seeds 100``, torch 2.13.0 on a CPU: 0 failures in
-3500 runs (below 0.1 % a run, at 95 % confidence).
+Flake rate, measured with ``python -m tests.samplers.flake --first 100 --seeds 100``, torch 2.13.0 on a CPU: 0 failures
+in 3500 runs (below 0.1 % a run, at 95 % confidence).
 """
 
 import numpy as np
