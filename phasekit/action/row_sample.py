@@ -30,6 +30,7 @@ from scipy.optimize import brentq
 
 from phasekit.action.base import Array
 from phasekit.action.generated import mean_field
+from phasekit.errors import InputError
 from phasekit.scores import Score
 from phasekit.scores.elementwise import ElementwiseSoftmax
 
@@ -128,9 +129,19 @@ def squeeze(t: float, g: float, q: float, L: float, V: float, sigma_w: float) ->
 
 @lru_cache(maxsize=64)
 def row_sample(score: Score, L: int, V: float, sigma_w: float, sigma_g: float, seed: int = 0) -> RowSample:
-    """Draw the rows of a system; V and σ_w only place the anchors where its stationary states are."""
+    """Draw the rows of a system; V and σ_w only place the anchors where its stationary states are.
+
+    Raises
+    ------
+    InputError
+        If no product law imitates the rows: their logits are too wide, or hardly any data are left for a word.
+    """
     if isinstance(score, ElementwiseSoftmax):
-        laws, fields = _tilted_laws(score, L, V, sigma_w, sigma_g)
+        try:
+            laws, fields = _tilted_laws(score, L, V, sigma_w, sigma_g)
+        except ArithmeticError as error:
+            system, allowed = (L, V, sigma_w, sigma_g), f"rows of {score.name} can't be sampled there: {error}"
+            raise InputError("L, V, sigma_w, sigma_g", system, allowed) from None
     else:
         laws, fields = _raised_laws()
     g, q, log_weight = (np.empty((GROUPS, len(laws) * ROWS)) for _ in range(3))
@@ -251,10 +262,18 @@ def _log_weights(score: ElementwiseSoftmax, sigma_g: float) -> Array:
 
 
 def _best_law(log_f: Array, L: int, theta: float, eta: float) -> tuple[Law, float, float]:
-    """Return the product law at the normaliser with most weight, and its means of g and q."""
+    """Return the product law at the normaliser with most weight, and its means of g and q.
 
-    def at(d: float, every: int) -> tuple[float, Law, float, float]:
-        """Return the law at a normaliser and ln of its weight, on every so many points of the grid."""
+    Where logits are narrow, weights can't add up to 1 at every normaliser: those have no weight.
+
+    Raises
+    ------
+    ArithmeticError
+        If they can at none that the grid shows.
+    """
+
+    def at(d: float, every: int) -> tuple[float, Law, float, float] | None:
+        """Return the law at a normaliser and ln of its weight, on every so many points of the grid; None if none."""
         log_prior = _LOG_PRIOR[::every]
         norm = np.exp(log_prior).sum()
         y = np.exp(np.minimum(log_f[::every] - d, 200.0))
@@ -272,20 +291,30 @@ def _best_law(log_f: Array, L: int, theta: float, eta: float) -> tuple[Law, floa
             return 1 - float(copy @ y + (L - 1) * (other @ y))
 
         s = _increasing_root(missing)
+        if s is None:
+            return None
         copy, other = densities(s)
         law = Law(square + (theta - s) * y, square - s * y)
-        weight = s + _log_sum(log_prior + law.copy, norm) + (L - 1) * _log_sum(log_prior + law.other, norm)
         g, square_mean = float(copy @ y), float(other @ (y * y))
         q = float(copy @ (y * y)) + (L - 1) * square_mean
         spread = q - g**2 - (L - 1) * float(other @ y) ** 2
+        if not (spread > 0 and g > 0):  # rows that are all alike, as far as the grid can tell
+            return None
+        weight = s + _log_sum(log_prior + law.copy, norm) + (L - 1) * _log_sum(log_prior + law.other, norm)
         return weight - np.log(spread) / 2, law, g, q
 
-    mean = np.exp(_LOG_PRIOR) @ np.exp(log_f) / np.exp(_LOG_PRIOR).sum()
-    depths = np.log(L * mean) + np.linspace(-1.5, 2.5, 17)
-    best = max(depths, key=lambda d: at(d, 8)[0])
+    def log_weight(d: float) -> float:
+        found = at(d, 8)
+        return -np.inf if found is None else found[0]
+
+    typical = np.log(L) + _log_sum(_LOG_PRIOR + log_f, float(np.exp(_LOG_PRIOR).sum()))
+    best = max(typical + np.linspace(-1.5, 2.5, 17), key=log_weight)  # holds the typical one itself
     for width in (0.1, 0.03):
-        best = max(best + width * np.arange(-2, 3), key=lambda d: at(d, 8)[0])
-    _, law, g, q = at(best, 1)
+        best = max(best + width * np.arange(-2, 3), key=log_weight)
+    found = at(best, 1)
+    if found is None:
+        raise ArithmeticError("no product law imitates the tilted row")
+    _, law, g, q = found
     return Law(_normalised(law.copy), _normalised(law.other)), g, q
 
 
@@ -294,11 +323,13 @@ def _log_sum(exponent: Array, norm: float) -> float:
     return float(top + np.log(np.exp(exponent - top).sum() / norm))
 
 
-def _increasing_root(function: Callable[[float], float]) -> float:
-    """Return the root of an increasing function, by widening a bracket around 0."""
+def _increasing_root(function: Callable[[float], float]) -> float | None:
+    """Return the root of an increasing function, by widening a bracket around 0; None if there is none up to 1e9."""
     low, high = -1.0, 1.0
     while function(low) > 0 and low > -1e9:
         low *= 4
     while function(high) < 0 and high < 1e9:
         high *= 4
+    if not function(low) <= 0 <= function(high):
+        return None
     return float(brentq(function, low, high, xtol=1e-9, rtol=1e-9))

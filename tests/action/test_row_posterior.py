@@ -1,5 +1,6 @@
 """Row averages and the posterior of softmax attention, against quadrature, the prior, and sampled heads."""
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -46,6 +47,30 @@ def test_row_averages_against_dense_quadrature(described, tilt):
     assert found.log_Z == pytest.approx(log_Z, abs=4 * error + 1e-4)  # the grid itself is good to 1e-4
     assert found.g == pytest.approx(g, abs=0.004)
     assert found.q == pytest.approx(q, abs=0.004)
+
+
+@pytest.mark.parametrize("score", ["softmax", "ssa"])
+@pytest.mark.parametrize("sigma_g", [1e-6, 1e-3, 0.1])
+def test_rows_of_narrow_logits_against_draws_from_the_prior(score, sigma_g):
+    """Such a tilt is weak: draws of the prior know the answer. Product laws exist at few normalisers here."""
+    L, theta, eta = 6, 20.0, -5.0
+    found = row_sample(get_score(score), L, 8.0, 1.0, sigma_g).cumulants(theta, eta)
+    draws = np.random.default_rng(0).standard_normal((100_000, 1, L)) * sigma_g
+    row = get_score(score).rows(torch.from_numpy(draws))[:, 0].numpy()
+    g, q = row[:, 0], (row**2).sum(1)
+    tilt = np.exp(theta * g + eta * q)
+    mean = np.average(g, weights=tilt)
+    assert found.g == pytest.approx(mean, abs=5 * g.std() / np.sqrt(g.size))
+    assert found.gg == pytest.approx(np.average((g - mean) ** 2, weights=tilt), rel=5 * np.sqrt(2 / g.size))
+
+
+@pytest.mark.parametrize("beyond", [{"sigma_g": 1e6}, {"sigma_g": 100.0}, {"V": 10**12}])
+def test_rows_that_no_law_imitates_are_refused(beyond):
+    model = Model(**{"V": 4, "L": 6, "P": 10, **beyond})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError, match=r"^L, V, sigma_w, sigma_g = .*: rows of softmax"):
+            find_minima(model, "posterior")
 
 
 def test_derivatives_of_log_Z():
