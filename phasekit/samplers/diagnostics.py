@@ -126,21 +126,29 @@ def _judge(
 ) -> tuple[str, tuple[Well, ...]]:
     """Return the verdict on one data set, and its wells."""
 
-    def agree(numbers: dict[str, dict[str, float]]) -> bool:
-        lowest = min(*numbers["ess_bulk"].values(), *numbers["ess_tail"].values())
-        return max(numbers["rhat"].values()) <= rhat_max and lowest >= ess_min
+    def agree(data: xr.Dataset, numbers: dict[str, dict[str, float]]) -> bool:
+        # A quantity that is the same number in all draws (at L = 2 some are) says nothing, and its R̂ is NaN.
+        varying = [str(name) for name, x in data.data_vars.items() if float(x.max()) > float(x.min())]
+        sizes = {name: min(numbers["ess_bulk"][name], numbers["ess_tail"][name]) for name in varying}
+        return bool(varying) and all(numbers["rhat"][name] <= rhat_max and sizes[name] >= ess_min for name in varying)
 
     everyone = np.arange(data.sizes["chain"])
-    if agree(numbers):
+    if agree(data, numbers):
         return MIXED, (_well(data, everyone, True),)
     wells = _settled(data[order].transpose("chain", "draw").values)
     if wells is None:
         return NOT_MIXED, ()
-    return COEXISTENCE, tuple(_well(data, chains, agree(_convergence(data.isel(chain=chains)))) for chains in wells)
+    parts = [(chains, data.isel(chain=chains)) for chains in wells]
+    return COEXISTENCE, tuple(_well(data, chains, agree(part, _convergence(part))) for chains, part in parts)
 
 
 def _settled(x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Split chains, x of shape (chains, draws), at the widest gap between their means, if they settled in two wells."""
+    """Split chains, x of shape (chains, draws), at the widest gap between their means, if they settled in two wells.
+
+    A chain that never moved has settled nowhere.
+    """
+    if (x.min(1) == x.max(1)).any():
+        return None
     means = x.mean(1)
     rank = np.argsort(means)
     cut = int(np.argmax(np.diff(means[rank]))) + 1
@@ -189,6 +197,7 @@ def _well(data: xr.Dataset, chains: NDArray[np.int64], mixed: bool) -> Well:
 
 
 def _each(function: Any, data: xr.Dataset, **options: Any) -> dict[str, float]:
-    """Apply one of ArviZ's functions to arrays of shape (chains, draws)."""
+    """Apply one of ArviZ's functions to arrays of shape (chains, draws); if chains stand still: NaN or ∞."""
     arrays = {str(name): x.transpose("chain", "draw").values for name, x in data.data_vars.items()}
-    return {name: float(function(array, **options)) for name, array in arrays.items()}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {name: float(function(array, **options)) for name, array in arrays.items()}

@@ -1,6 +1,7 @@
 """Verdicts on chains whose behaviour is known."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -159,3 +160,23 @@ def test_too_little_to_judge_is_refused(shape, field):
     starts = ["uniform"] * shape[0]
     with pytest.raises(InputError, match=field):
         diagnose(samples_of(np.random.default_rng(0).standard_normal(shape), starts=starts))
+
+
+@pytest.mark.parametrize("at", [[0.1, 0.1, 0.1, 0.1], [0.1, 0.2, 0.3, 0.4], [0.01, 0.01, 0.3, 0.3]])
+def test_chains_that_never_moved_are_not_mixed_and_settled_nowhere(at):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        diagnosis = diagnose(samples_of(np.repeat(np.array(at)[:, None], 100, axis=1)))
+    assert diagnosis.verdict() == "not mixed"
+    assert diagnosis.wells == ((),)
+
+
+@pytest.mark.parametrize("same", ["a1", "q", "U"])
+def test_a_quantity_that_never_varies_takes_no_part(same):
+    """Its R-hat is NaN, which no comparison notices or all do, by its place in the list."""
+    for x, verdict in ((autoregressive(4, 500, 0.3, 0), "mixed"), (autoregressive(4, 500, 0.999, 1), "not mixed")):
+        samples = samples_of(x)
+        samples.posterior[same][:] = 0.5
+        diagnosis = diagnose(samples)
+        assert np.isnan(float(diagnosis.table.rhat.sel(quantity=same).isel(dataset=0)))
+        assert diagnosis.verdict() == verdict
