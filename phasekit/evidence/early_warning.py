@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from phasekit.errors import InputError
+from phasekit.evidence.numbers import finite
 
 INDICATORS = ("variance", "lag1")
 
@@ -61,15 +62,20 @@ def early_warning(series: xr.DataArray, event: float, *, significance: float = 0
     Raises
     ------
     InputError
-        For fewer than five P before the event, or fewer than eight draws.
+        For fewer than five P before the event, fewer than eight draws, a chain that doesn't move, and what isn't a
+        finite number.
     """
     series = series.transpose("P", "chain", "draw").sortby("P")
+    x = finite("series", series.to_numpy())
     P = series.P.to_numpy()
     before = event > P
     for name, value, least in (("P before the event", before.sum(), 5), ("draws", series.sizes["draw"], 8)):
         if value < least:
             raise InputError(name, int(value), f"a trend needs at least {least}")
-    values = dict(zip(INDICATORS, _indicators(series.to_numpy()), strict=True))
+    still = P[(x.max(-1) == x.min(-1)).any(-1)]
+    if still.size:
+        raise InputError("series", still.tolist(), "a chain didn't move at these P: nothing fluctuates")
+    values = dict(zip(INDICATORS, _indicators(x), strict=True))
     columns = {"P": P}
     for name, each in values.items():
         columns[name] = each.mean(1)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasekit.errors import InputError
+from phasekit.evidence.numbers import finite
 from phasekit.samplers import Samples
 from phasekit.samplers.diagnostics import MIXED, diagnose
 
@@ -49,13 +50,15 @@ def to_zero_step(steps: ArrayLike, means: ArrayLike, errors: ArrayLike, *, order
     Raises
     ------
     InputError
-        For fewer than two steps, or errors that aren't positive and finite.
+        For fewer than two steps, errors that aren't above 0, an order below 1, and what isn't a finite number.
     """
-    x, y, sigma = (np.asarray(values, dtype=float) for values in (steps, means, errors))
+    x, y, sigma = (finite(name, values) for name, values in (("steps", steps), ("means", means), ("errors", errors)))
     if x.ndim != 1 or x.shape != y.shape or x.shape != sigma.shape or len(set(x.tolist())) < 2:
         raise InputError("steps", x.tolist(), "must be at least two different ones, with a mean and an error each")
-    if not (np.isfinite(sigma).all() and (sigma > 0).all()):
-        raise InputError("errors", sigma.tolist(), "must be finite numbers above 0")
+    if not (sigma > 0).all():
+        raise InputError("errors", sigma.tolist(), "must be numbers above 0")
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise InputError("order", order, "must be a whole number of at least 1")
     design = np.stack([np.ones_like(x), x**order], axis=1) / sigma[:, None]
     covariance = np.linalg.inv(design.T @ design)
     value, slope = covariance @ design.T @ (y / sigma)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import root
 
 from phasekit.errors import InputError
+from phasekit.evidence.numbers import finite
 
 # MBAR's equations say that each window's weights add up to 1; this far may their logarithm be from 0.
 _RESIDUAL = 1e-4
@@ -95,14 +96,16 @@ def free_energy(windows: xr.Dataset, bins: int = 40, *, bootstrap: int = 100, se
     Raises
     ------
     InputError
-        For fewer than 8 draws, 2 bins or 2 replicas, or without pymbar.
+        For fewer than 2 windows, 8 draws, 2 bins or 2 replicas, draws that aren't finite, or without pymbar.
     ArithmeticError
         If MBAR's equations were not solved.
     """
     for name, value, least in (("bins", bins, 2), ("bootstrap", bootstrap, 2)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InputError(name, value, f"must be a whole number of at least {least}")
-    a = windows[windows.attrs["order"]].transpose("window", "chain", "draw").to_numpy()
+    a = finite("draws", windows[windows.attrs["order"]].transpose("window", "chain", "draw").to_numpy())
+    if len(a) < 2:
+        raise InputError("windows", len(a), "a free energy needs at least 2")
     if a.shape[-1] < 8:
         raise InputError("draws", a.shape[-1], "a free energy needs at least 8 in every chain")
     rhats, taus = _convergence(a)
@@ -239,7 +242,9 @@ def _convergence(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 
     statistics: Any = sampling_diagnostics
     sizes = np.array([statistics.ess(each, method="mean") for each in a])
-    return np.array([statistics.rhat(each) for each in a]), np.maximum(1.0, a[0].size / sizes)
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that stand still: NaN or ∞
+        rhats = np.array([statistics.rhat(each) for each in a])
+    return rhats, np.maximum(1.0, a[0].size / sizes)
 
 
 def _times_drawn(shape: tuple[int, ...], taus: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
 
 from phasekit.errors import InputError
+from phasekit.evidence.numbers import finite
 
 # A valley separates two peaks if it is lower than the smaller one by this factor. The density of draws of one Gaussian
 # has spurious valleys of a few tens of per cent; a barrier of the temperature gives 1/e.
@@ -46,9 +47,9 @@ def density(draws: ArrayLike, *, symmetric: bool = False) -> Density:
     Raises
     ------
     InputError
-        For fewer than 20 draws, or draws that are all the same.
+        For fewer than 20 draws, draws of which more than half are the same, and what isn't a finite number.
     """
-    x = np.asarray(draws, dtype=float).ravel()
+    x = finite("draws", draws).ravel()
     if x.size < 20:
         raise InputError("draws", x.size, "a density needs at least 20")
     if symmetric:
@@ -58,7 +59,7 @@ def density(draws: ArrayLike, *, symmetric: bool = False) -> Density:
     halves = [half for half in (x[x <= middle], x[x > middle]) if half.size > 1]
     width = min(half.std() for half in halves) * x.size**-0.2
     if not width > 0:
-        raise InputError("draws", float(low), "are all the same")
+        raise InputError("draws", float(low), "too many are the same")
     grid = np.linspace(low - 4 * width, high + 4 * width, _GRID)
     values = gaussian_kde(x, bw_method=width / x.std(ddof=1))(grid)
     return Density(grid, values, grid[separate_peaks(values)])
