@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from phasekit.cli.axes import SYNTAX, parse_axis
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
 from phasekit.errors import InputError
+from phasekit.model import Model
 
 
 @takes_model(without=("P",))
@@ -31,11 +33,10 @@ def endpoint(
     """
     name, low, high = _interval(between)
     name_of_axis, points = (None, None) if axis is None else parse_axis(axis)
-    varied = {name: low, **({} if points is None or name_of_axis is None else {name_of_axis: float(points[0])})}
-    model = options.model(
-        **{key: value for key, value in varied.items() if key not in ("L", "V")},
-        **{key: max(2, round(value)) for key, value in varied.items() if key in ("L", "V")},
-    )
+    along = {} if points is None or name_of_axis is None else {name_of_axis: float(points[0])}
+    varied = {name: low, **along}
+    _model(options, {name: high, **along})  # the far end must be a model, too
+    model = _model(options, varied)
     from phasekit.transitions import Family, critical_endpoint, critical_exponents
 
     if exponents and axis is not None:
@@ -62,6 +63,12 @@ def endpoint(
     print_table(title, list(rows.columns), rows.itertuples(index=False), notes)
 
 
+def _model(options: ModelOptions, varied: dict[str, float]) -> Model:
+    """Return the model with these numbers; L and V, which an endpoint takes for real numbers, rounded."""
+    whole = {key: max(2, round(value)) for key, value in varied.items() if key in ("L", "V")}
+    return options.model(**{**varied, **whole})
+
+
 def _interval(text: str) -> tuple[str, float, float]:
     name, equals, ends = text.partition("=")
     first, colon, last = ends.partition(":")
@@ -69,6 +76,6 @@ def _interval(text: str) -> tuple[str, float, float]:
         low, high = float(first), float(last)
     except ValueError:
         low = high = float("nan")
-    if not equals or not colon or not low < high:
+    if not equals or not colon or not -math.inf < low < high < math.inf:
         raise InputError("between", text, "must be written NAME=LOW:HIGH, as in n=1.01:8")
     return name.strip().replace("-", "_"), low, high
