@@ -31,6 +31,7 @@ DrawsOption = Annotated[int, typer.Option("--draws", min=8, help="Draws of each 
 ThinOption = Annotated[int, typer.Option("--thin", min=1, help="Updates from one draw to the next.")]
 WarmupOption = Annotated[int, typer.Option("--warmup", min=0, help="Updates before the first draw.")]
 MembersOption = Annotated[int, typer.Option("--members", min=1, help="Chains from each end.")]
+CarriedOption = Annotated[int, typer.Option("--members", min=2, help="Chains on each way.")]
 StepOption = Annotated[float, typer.Option("--step", help="Step of the Langevin dynamics (BAOAB, friction 1).")]
 DataOption = Annotated[int, typer.Option("--data-seed", min=0, help="Which data set is drawn.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the chains' noise.")]
@@ -43,7 +44,7 @@ class SweepOptions:
     draws: DrawsOption
     thin: ThinOption
     warmup: WarmupOption = 120
-    members: MembersOption
+    members: CarriedOption
     step: StepOption = 0.08
     data_seed: DataOption = 0
     seed: SeedOption = 0
