@@ -15,6 +15,10 @@ from typing import NoReturn
 DONE, CHECK_FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 READER_GONE = 141  # what a shell reports when a reader such as `head` closes the pipe first: 128 + SIGPIPE
 
+_NO_MEMORY = "not enough memory for a task of this size"
+# PyTorch has no exception of its own for it on the CPU.
+_TORCH_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Storage size calculation overflowed")
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``phasekit`` with the given arguments (default: those of the process) and exit with its status."""
@@ -53,7 +57,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         discard_output()
         return READER_GONE
     except MemoryError:
-        return _complain("not enough memory for a task of this size", WRONG_USAGE)
+        return _complain(_NO_MEMORY, WRONG_USAGE)
+    except RuntimeError as error:
+        if not any(words in str(error) for words in _TORCH_OUT_OF_MEMORY):
+            raise
+        return _complain(_NO_MEMORY, WRONG_USAGE)
     except ArithmeticError as error:  # no minimum was found
         return _complain(str(error), CHECK_FAILED)
     except BrokenPipeError:

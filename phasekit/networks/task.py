@@ -43,12 +43,23 @@ def draw_dataset(model: Model, seed: int) -> Dataset:
     Raises
     ------
     InputError
-        If P was left out or is no whole number, or the seed is no whole number of at least 0.
+        If P was left out or is no whole number, the seed is no whole number of at least 0, or the head's matrices
+        don't fit into memory.
     """
     P = number_of_sequences(model)
+    _check_room(model)
     smallest = np.min_scalar_type(model.V - 1)
     tokens = stream("data", seed, model.V, model.L, P).integers(model.V, size=(P, model.L), dtype=smallest)
     return Dataset(model, tokens, seed)
+
+
+def _check_room(model: Model) -> None:
+    """Refuse a head whose W or G nobody could store, before its data are drawn, which may take for ever."""
+    for name, side in (("V", model.V), ("L", model.L)):
+        try:
+            np.empty((side, side))  # is promised, not touched
+        except (MemoryError, ValueError):
+            raise InputError(name, side, f"a matrix of {name} × {name} numbers doesn't fit into memory") from None
 
 
 def number_of_sequences(model: Model) -> int:

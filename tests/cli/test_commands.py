@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 
 MODEL = ["-V", 8, "-L", 64]
@@ -249,8 +250,19 @@ def test_endpoint(phasekit):
     assert "13.7415" in shown.out
 
 
-@pytest.mark.parametrize("between", ["n", "n=1", "n=3:2", "n=a:b", "L=6:40"])
+@pytest.mark.parametrize("between", ["n", "n=1", "n=3:2", "n=a:b", "L=6:40", "n=1:inf", "sigma_g=1:1e30"])
+@pytest.mark.filterwarnings("error")
 def test_endpoint_refuses(phasekit, between):
     refused = phasekit("endpoint", "-V", 8, "-L", 64, "--score", "ssa", "--between", between)
     assert refused.status == 2
     assert len(refused.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("sides", [(2, 10**12, 10**12), (10**9, 10**9)])
+def test_too_little_memory_for_torch_is_one_line(refused, monkeypatch, sides):
+    """PyTorch says so by RuntimeErrors, of which there are many other kinds."""
+    monkeypatch.setattr("phasekit.minima.find_minima", lambda *_: torch.empty(sides))
+    assert "not enough memory" in refused("minima", "-V", 8, "-L", 8, "-P", 8)
+    monkeypatch.setattr("phasekit.minima.find_minima", lambda *_: torch.zeros(2) @ torch.zeros(3))
+    with pytest.raises(RuntimeError, match="size"):
+        refused("minima", "-V", 8, "-L", 8, "-P", 8)

@@ -33,6 +33,12 @@ def test_large_vocabularies_fit():
     assert draw_dataset(Model(V=300, L=2, P=5000), 0).tokens.max() > 255
 
 
+@pytest.mark.parametrize("side", ["V", "L"])
+def test_a_head_that_fits_nowhere_is_refused_before_its_data_are_drawn(side):
+    with pytest.raises(InputError, match=rf"^{side} = 1000000000: .*memory"):
+        draw_dataset(MODEL.at(**{side: 10**9}), 0)
+
+
 @pytest.mark.parametrize("P", [None, 10.5])
 def test_networks_need_a_whole_number_of_sequences(P):
     with pytest.raises(InputError, match=r"^P = .*whole number"):
