@@ -170,9 +170,11 @@ class DaskCluster(Backend):
         self.scheduler = scheduler
         try:
             import distributed
+            from distributed.comm import resolve_address
         except ImportError:
             raise InputError("backend", "dask", "needs the extra: pip install 'phasekit[cluster]'") from None
         try:
+            _untyped(resolve_address)(scheduler)  # a Client that can't read its address takes a minute to be deleted
             self._client: Any = _untyped(distributed).Client(scheduler, timeout=wait, set_as_default=False)
             self._client.wait_for_workers(1, timeout=wait)
         except (OSError, TimeoutError, ValueError) as error:

@@ -98,6 +98,14 @@ def test_a_scheduler_that_is_not_there():
         DaskCluster("tcp://127.0.0.1:1", wait=0.5)
 
 
+@pytest.mark.parametrize("address", ["nowhere", "tcp://nowhere", "tcp://127.0.0.1:port", "what://127.0.0.1:1", ""])
+def test_a_word_that_is_no_address_is_refused_before_a_client_is_made(address, monkeypatch):
+    """A client of Dask's with such an address waits a minute when it is deleted, then complains on standard error."""
+    monkeypatch.setattr("distributed.Client", None)
+    with pytest.raises(InputError, match="no cluster answers"):
+        DaskCluster(address)
+
+
 def test_arrays_come_back_whole(run, written, cluster, tmp_path):
     _, store, _ = run(written(seeds=1), store=tmp_path / "remote", backend=cluster)
     for name in store.names():
