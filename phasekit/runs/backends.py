@@ -170,7 +170,7 @@ class DaskCluster(Backend):
         self.scheduler = scheduler
         try:
             import distributed
-            from distributed.comm import resolve_address
+            from distributed.comm.addressing import resolve_address
         except ImportError:
             raise InputError("backend", "dask", "needs the extra: pip install 'phasekit[cluster]'") from None
         try:
