@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+from phasekit.errors import InputError
 from phasekit.runs.canonical import identify
 from phasekit.runs.store import Store
 
@@ -65,15 +67,26 @@ class Plan:
 
 
 def read_plans(store: Store) -> list[Plan]:
-    """Return all plans of a store, oldest first."""
-    plans = []
-    for path in sorted(store.plans.glob("[0-9]*.json")):
+    """Return all plans of a store, oldest first.
+
+    Raises
+    ------
+    InputError
+        For a plan that was damaged, or is something else.
+    """
+    return [_read(path) for path in sorted(store.plans.glob("[0-9]*.json"))]
+
+
+def _read(path: Path) -> Plan:
+    try:
         written = json.loads(path.read_text())
         if written.pop("format") != _FORMAT:
-            raise ValueError(f"{path} is not a {_FORMAT!r} file")
+            raise ValueError(f"not a {_FORMAT!r} file")
         groups = tuple(Group(tuple(group["tasks"]), group["seconds"]) for group in written.pop("groups"))
-        plans.append(Plan(**{**written, "tasks": tuple(written["tasks"]), "groups": groups}))
-    return plans
+        return Plan(**{**written, "tasks": tuple(written["tasks"]), "groups": groups})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        why = f"is damaged ({error}); delete it from {path.parent}, and the next run plans anew what isn't finished"
+        raise InputError("plan", path.name, why) from None
 
 
 def add_plan(store: Store, plan: Plan, number: int) -> bool:

@@ -88,5 +88,5 @@ def _is_held(store: Store, name: str) -> bool:
     try:
         owner = json.loads((store.claims / name).read_text())
         return bool(owner["host"] != socket.gethostname() or process_lives(owner["pid"]))
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False

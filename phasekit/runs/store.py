@@ -190,7 +190,7 @@ class Store:
             return dict(json.loads(_bytes(str(self.failures / f"{task}.json"))))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError):
             return {"task": task, "type": "unknown", "message": "the record of the failure can't be read"}
 
     def failed(self) -> set[str]:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import phasekit.runs.worker as worker_module
+from phasekit.errors import InputError
 from phasekit.runs.collect import collect
 from phasekit.runs.plan import read_plans
+from phasekit.runs.status import look
 from phasekit.runs.worker import work
 
 PROBES = 20  # 2 lengths, 2 values of P, 5 seeds
@@ -40,6 +42,31 @@ def test_a_sweep_that_grows_runs_what_is_new(run, written, tmp_path):
     assert (second.already, second.done, second.missing) == (12, 18, 0)
     assert set(computed(tmp_path / "log").values()) == {1}
     assert [len(plan.parameters) for plan in read_plans(store)] == [12, 18]
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"junk", b"\xff\xfe", b"{}", b"[1]", b'{"format": "phasekit plan 1", "groups": [3]}']
+)
+def test_a_damaged_plan_is_named_and_can_be_deleted(run, written, tmp_path, damage):
+    description = written(log=str(tmp_path / "log"))
+    _, store, _ = run(description)
+    (plan,) = store.plans.glob("[0-9]*.json")
+    plan.write_bytes(damage)
+    for use in (lambda: read_plans(store), lambda: look(store), lambda: run(description)):
+        with pytest.raises(InputError, match=r"^plan = '0000\.json': is damaged"):
+            use()
+    plan.unlink()
+    again, _, _ = run(description)
+    assert (again.already, again.done, again.status) == (PROBES, 0, 0)
+
+
+def test_records_that_hold_something_else_stop_nobody(run, written, tmp_path):
+    _, store, _ = run(written(log=str(tmp_path / "log")))
+    task = "a" * 32
+    (store.failures / f"{task}.json").write_text("[1]")
+    (store.claims / "claim").write_text("[1]")
+    assert store.failure(task)["type"] == "unknown"
+    assert look(store).running == 0
 
 
 def test_a_failing_task_costs_nobody_else(run, written, tmp_path):
