@@ -99,13 +99,15 @@ class Samples:
     def save(self, path: str | Path) -> None:
         """Write netCDF, whole or not at all; ``xarray.open_datatree`` and ``arviz.from_netcdf`` read it too.
 
+        Numbers carry a checksum (HDF5's Fletcher-32), which reading them verifies.
+
         Raises
         ------
         InputError
             If the path can't be written to.
         """
         with atomic(path) as temporary:
-            self.tree.to_netcdf(temporary, engine="h5netcdf", format="NETCDF4")
+            self.tree.to_netcdf(temporary, engine="h5netcdf", format="NETCDF4", encoding=_checksums(self.tree))
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:
@@ -159,3 +161,13 @@ class Samples:
             A = (("chain", "dataset", "query", "key"), attention.swapaxes(0, 1))
             groups["attention"] = xr.Dataset({"A": A}, coordinates)
         return cls(xr.DataTree.from_dict(groups))
+
+
+def _checksums(tree: xr.DataTree) -> dict[str, dict[str, dict[str, bool]]]:
+    """Return the encoding that gives every array of numbers a checksum."""
+
+    def checked(group: xr.DataTree) -> dict[str, dict[str, bool]]:
+        arrays = {str(name): x for name, x in group.data_vars.items() if x.ndim and x.size and x.dtype.kind in "fiub"}
+        return {name: {"fletcher32": True} for name in arrays}
+
+    return {group.path: checked(group) for group in tree.subtree}

@@ -66,3 +66,15 @@ def test_other_files_are_refused(tmp_path):
     for path, reason in ((missing, "can't be read"), (text, "can't be read"), (other, "must be a")):
         with pytest.raises(InputError, match=reason):
             Samples.load(path)
+
+
+def test_numbers_that_changed_in_the_file_are_refused(linear, tmp_path):
+    path = tmp_path / "samples.nc"
+    linear.save(path)
+    whole = path.read_bytes()
+    for name in ("U", "c1"):
+        numbers = linear.posterior[name].values.tobytes()
+        place = whole.index(numbers) + len(numbers) // 2
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(InputError, match="samples file"):
+            Samples.load(path)
