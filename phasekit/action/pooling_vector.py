@@ -66,10 +66,12 @@ class PoolingVector(Action):
     def physical(self, z: Point, p: Parameters) -> Point:
         return tuple(x * scale for x, scale in zip(z, _scales(p), strict=True))
 
+    @np.errstate(invalid="ignore")  # trial points without a stationary noise are NaN
     def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
         x = _stacked(z)
         return tuple(np.moveaxis(_slopes(x, _relaxed(x, p), p), -1, 0))
 
+    @np.errstate(invalid="ignore")
     def jet(self, z: Point, p: Parameters) -> Jet:
         x = _stacked(z)
         logs = _relaxed(x, p)
@@ -108,6 +110,7 @@ class PoolingVector(Action):
     def profile(self, u: Array, p: Parameters) -> Profile:
         return Profile((u, u, u), u)  # of an empty path
 
+    @np.errstate(invalid="ignore")
     def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
         """Return what is reached from the prior's point, from strong pooling of both kinds, and from copying.
 
@@ -117,6 +120,8 @@ class PoolingVector(Action):
         count = starts.shape[1]
         owner = np.repeat(np.arange(p.shape[0]), count)
         x = _descend(starts.reshape(-1, 3), p[owner])
+        found = np.isfinite(_relaxed(x, p[owner])).all(-1, keepdims=True)  # also without the descent's warm start
+        x = np.where(found, x, np.nan)
         new = ~_met_before(x.reshape(-1, count, 3)).ravel()
         return owner[new], tuple(np.moveaxis(x[new], -1, 0)), (np.flatnonzero(new) % count).astype(float)
 
