@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from phasekit import Model, find_minima, find_transitions
 from phasekit.action import PoolingVector
 from phasekit.action.generated import pooled_field
-from phasekit.action.pooling_vector import modes_of
+from phasekit.action.pooling_noise import modes_of
 from phasekit.samplers import HMC, sample
 
 TOKENS = {"score": "linear", "inputs": "token+position"}
