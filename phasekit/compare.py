@@ -66,6 +66,7 @@ def compare_scores(model: Model, scores: Sequence[Score], estimator: Estimator =
     """
     if not scores:
         raise InputError("scores", None, "name at least one")
+    scores = list({in_words(score): score for score in scores}.values())  # each once
     rows = [_row(model.at(score=score), estimator) for score in scores]
     return pd.DataFrame(rows).sort_values("P_half", ignore_index=True)
 

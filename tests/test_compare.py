@@ -59,10 +59,17 @@ def test_words_of_a_score_read_back():
         assert parse_score(in_words(score)) == score
 
 
-@pytest.mark.parametrize("text", ["", "nothing", "ssa:n", "ssa:n=0.5", "softmax:n=2", "ssa:n=2:", "ssa,softmax"])
+@pytest.mark.parametrize(
+    "text", ["", "nothing", "ssa:n", "ssa:n=0.5", "softmax:n=2", "ssa:n=2:", "ssa:n=2:n=3", "ssa,softmax"]
+)
 def test_words_that_are_no_score(text):
     with pytest.raises(InputError):
         parse_score(text)
+
+
+def test_a_score_named_twice_is_compared_once():
+    table = compare_scores(Model(V=8, L=16), [get_score("softmax"), get_score("softmax")])
+    assert table["score"].tolist() == ["softmax"]
 
 
 def test_nothing_to_compare():

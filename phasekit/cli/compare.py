@@ -55,6 +55,7 @@ def compare(
     from phasekit.scores import parse_score
 
     chosen = [parse_score(word) for word in (scores.split(",") if scores is not None else DEFAULT_SCORES)]
+    chosen = list(dict.fromkeys(chosen))  # each once
     model = options.model()
     folder = output_folder(out)
     with working(f"comparing {len(chosen)} scores"):
@@ -86,7 +87,7 @@ def compare(
 
 def _cell(name: str, value: Any) -> Any:
     if name == "growth":
-        return "diverge" if value == float("inf") else f"{value:.3g}"
+        return "diverge" if value == float("inf") else f"{value:.4g}"
     return f"{value:.4g}" if isinstance(value, float) and value == value else value
 
 

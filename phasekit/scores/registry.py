@@ -54,7 +54,7 @@ def parse_score(text: str) -> Score:
     Raises
     ------
     InputError
-        If a parameter isn't written so, and as :func:`get_score`.
+        If a parameter isn't written so or is given twice, and as :func:`get_score`.
     """
     name, *words = (word.strip() for word in text.split(":"))
     parameters = {}
@@ -62,5 +62,7 @@ def parse_score(text: str) -> Score:
         parameter, equals, value = word.partition("=")
         if not equals:
             raise InputError("score", text, "must be written name or name:parameter=value:parameter=value")
+        if parameter.strip() in parameters:
+            raise InputError("score", text, f"gives {parameter.strip()} twice")
         parameters[parameter.strip()] = value.strip()
     return get_score(name, **parameters)

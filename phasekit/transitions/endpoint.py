@@ -137,7 +137,7 @@ def _check(base: Model, models: Model | Grid, family: Family, action: Action) ->
     if family.axis not in known or family.axis in taken:
         free = ", ".join(name for name in known if name not in taken)
         raise InputError("axis", family.axis, f"must be one of {free}")
-    if not 0 < low < high:
+    if not 0 < low < high < np.inf:
         raise InputError("between", [low, high], "must be two increasing numbers above 0")
     for end in family.between:
         if family.axis in base.score.numbers:

@@ -97,8 +97,17 @@ def crossover(action: Action, p: Parameters, P1: Array) -> Array:
 
 
 def global_minimum(action: Action, p: Parameters) -> Point:
-    """Return the minimum of lowest action of every model, in whitened coordinates; ``p`` must be flat."""
+    """Return the minimum of lowest action of every model, in whitened coordinates; ``p`` must be flat.
+
+    Raises
+    ------
+    ArithmeticError
+        If no minimum was found for some model.
+    """
     owner, z, _ = minima_of(action, p)
+    lost = int((np.bincount(owner, minlength=p.shape[0]) == 0).sum())
+    if lost:
+        raise ArithmeticError(f"{lost} of {p.shape[0]} models have no minimum that was found")
     value = np.broadcast_to(action.jet(z, p[owner]).value, owner.shape)
     order = np.lexsort((value, owner))
     first: NDArray[np.int64] = order[np.searchsorted(owner[order], np.arange(p.shape[0]))]
