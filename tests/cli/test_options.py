@@ -116,6 +116,6 @@ def test_options_of_a_sweep_come_as_one_object():
     assert options.model() == Model(V=8, L=16)
     assert loud
     assert chains == SweepOptions(draws=40, thin=6, members=3, warmup=120, step=0.2, data_seed=5, seed=0)
-    _, chains, loud = sweep_read("--seed 7 --warmup 9 --draws 30", thin=1, members=1, draws=50)
+    _, chains, loud = sweep_read("--seed 7 --warmup 9 --draws 30", thin=1, members=2, draws=50)
     assert not loud
-    assert chains == SweepOptions(draws=30, thin=1, members=1, warmup=9, step=0.08, data_seed=0, seed=7)
+    assert chains == SweepOptions(draws=30, thin=1, members=2, warmup=9, step=0.08, data_seed=0, seed=7)
