@@ -10,7 +10,7 @@ import typer
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.axes import SYNTAX, parse_axis
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, as_notes, caveat_of, in_words, print_json, print_table, working
+from phasekit.cli.output import JsonOption, as_notes, in_words, print_json, print_table, working
 from phasekit.errors import InputError
 from phasekit.files import atomic, output_folder
 
@@ -54,7 +54,6 @@ def diagram(
     unconverged = int((~found["converged"]).sum())
     phases = found.attrs["phases"].split(", ")
     shares = {phase: float((found["phase"] == k).mean()) for k, phase in enumerate(phases)}
-    caveat = caveat_of(model, options.estimator)
     coexisting = float((found["minima"] > 1).mean())
     if json:
         described = {name: value for name, value in model.describe().items() if name not in (x_name, y_name)}
@@ -62,7 +61,7 @@ def diagram(
             {
                 "model": described,
                 "estimator": options.estimator,
-                **caveat,
+                **({"caveat": found.attrs["caveat"]} if "caveat" in found.attrs else {}),
                 "axes": {x_name: x_points, y_name: y_points},
                 "phases": shares,
                 "several_minima": coexisting,
@@ -76,7 +75,9 @@ def diagram(
         rows.append(("not converged", f"{unconverged} points"))
         words = in_words(model, options.estimator, varied=[x_name, y_name])
         title = f"Phase diagram, {x_points.size} × {y_points.size} models ({words})"
-        print_table(title, ["", "share of the grid"], rows, [*as_notes(caveat), *(f"wrote {path}" for path in files)])
+        print_table(
+            title, ["", "share of the grid"], rows, [*as_notes(found.attrs), *(f"wrote {path}" for path in files)]
+        )
     if unconverged:
         raise typer.Exit(CHECK_FAILED)
 

@@ -4,7 +4,7 @@ import typer
 
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, as_notes, caveat_of, in_words, print_json, print_table, working
+from phasekit.cli.output import JsonOption, as_notes, in_words, print_json, print_table, working
 
 
 @takes_model()
@@ -39,7 +39,7 @@ def minima(options: ModelOptions, json: JsonOption = False) -> None:
                 ]
                 for k, branch in enumerate(branches)
             ],
-            as_notes(caveat_of(model, options.estimator)),
+            as_notes(found),
         )
     if not all(branch["converged"] for branch in branches):
         raise typer.Exit(CHECK_FAILED)

@@ -86,16 +86,16 @@ def in_words(model: Model, estimator: str, *, varied: Sequence[str] = ()) -> str
 
 
 def caveat_of(model: Model, estimator: Estimator) -> dict[str, str]:
-    """Return {"caveat": where this theory is approximate}, for JSON and (through :func:`as_notes`) for people."""
+    """Return {"caveat": where this theory is approximate}, of what doesn't carry it itself; empty if it is not."""
     from phasekit.action import action_for
 
     words = action_for(model, estimator).caveat(model.at(P=1.0).parameters())
     return {} if words is None else {"caveat": words}
 
 
-def as_notes(caveat: dict[str, str]) -> list[str]:
-    """Return a caveat as lines below a table."""
-    return [f"caveat: {words}" for words in caveat.values()]
+def as_notes(result: Mapping[Any, Any]) -> list[str]:
+    """Return the caveat of a result, if it has one, as lines below a table."""
+    return [f"caveat: {result['caveat']}"] if "caveat" in result else []
 
 
 def shown(value: Any) -> str:

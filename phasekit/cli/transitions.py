@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, as_notes, caveat_of, in_words, print_json, print_table, shown, working
+from phasekit.cli.output import JsonOption, as_notes, in_words, print_json, print_table, shown, working
 
 MEANING = {
     "order": "second: continuous with a kink; first: a jump; crossover: smooth",
@@ -41,7 +41,7 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
     numbers = {name: value for name, value in found.items() if name not in ("model", "estimator", "caveat")}
     rows = [(name, shown(value), MEANING.get(name, "")) for name, value in _flat(numbers)]
     notes = [f"evidence: {name} = {shown(value)}" for name, value in _flat(evidence)]
-    notes += as_notes(caveat_of(model, options.estimator))
+    notes += as_notes(found)
     print_table(f"Transitions ({in_words(model, options.estimator, varied=['P'])})", ["", "", ""], rows, notes)
 
 

@@ -15,7 +15,7 @@ from phasekit.model import Parameters
 _LOG_RANGE = 40.0  # half the range of ln P that is searched around ln(κV/σ_w²)
 _SCAN = 120  # values of P between the onset and the end of the search for the crossover
 _SCAN_RANGE = 1e3  # the search ends at this multiple of the leading form of P₂, or of P₁ if that is larger
-_SMOOTH_ENOUGH = 1e-8  # of ln P: the approximate theory's global branch changes here, and a jump can only be halved
+_SMOOTH_ENOUGH = 1e-8  # of ln P: where the global minimum changes, there is no slope and the bracket can only be halved
 _BESIDE = 1e-6
 _NEAR_ONSET = np.array([1e-5, 1e-3])  # relative distances from P₁ between which the growth exponent is measured
 
@@ -57,7 +57,7 @@ def smooth_transitions(action: Action, p: Parameters) -> dict[str, Array]:
         global minimum changes there.
     """
     weak = p.kappa * p.V / p.sigma_w**2 * np.ones(p.shape)
-    P2 = crossover(action, p, weak)
+    P2 = crossover(action, p, weak, _SMOOTH_ENOUGH)
     share, exists = np.full((*p.shape, 2), np.nan), np.isfinite(P2)
     for k, factor in enumerate((1 - _BESIDE, 1 + _BESIDE)):
         there = p[exists].replace(P=factor * P2[exists])
@@ -76,8 +76,11 @@ def onset(action: Action, p: Parameters) -> Array:
     return np.exp(solve.root(lowest, centre - _LOG_RANGE, centre + _LOG_RANGE, p))
 
 
-def crossover(action: Action, p: Parameters, P1: Array) -> Array:
-    """Return the P at which g²/q of the global branch passes 1/2; NaN if it never does from ``P1``, the onset, on."""
+def crossover(action: Action, p: Parameters, P1: Array, relative: float | None = None) -> Array:
+    """Return the P at which g²/q of the global branch passes 1/2; NaN if it never does from ``P1``, the onset, on.
+
+    ``relative``: how well ln P is wanted (rounding if None).
+    """
 
     def excess(log_P: Array, p: Parameters) -> Array:
         there = p.replace(P=np.exp(log_P)).ravel()
@@ -91,7 +94,6 @@ def crossover(action: Action, p: Parameters, P1: Array) -> Array:
     rows = np.flatnonzero(crosses.any(axis=1))
     k = crosses[rows].argmax(axis=1)
     result = np.full(p.shape, np.nan)
-    relative = _SMOOTH_ENOUGH if action.smooth else None
     result[rows] = np.exp(solve.root(excess, nodes[rows, k], nodes[rows, k + 1], p[rows], relative=relative))
     return result
 

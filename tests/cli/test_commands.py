@@ -266,3 +266,17 @@ def test_too_little_memory_for_torch_is_one_line(refused, monkeypatch, sides):
     monkeypatch.setattr("phasekit.minima.find_minima", lambda *_: torch.zeros(2) @ torch.zeros(3))
     with pytest.raises(RuntimeError, match="size"):
         refused("minima", "-V", 8, "-L", 8, "-P", 8)
+
+
+@pytest.mark.parametrize("command", ["minima", "diagram", "transitions"])
+def test_tables_and_json_say_where_a_theory_is_approximate(phasekit, command, tmp_path):
+    model = ["--score", "linear", "--inputs", "token+position", "--estimator", "posterior", "-L", 6]
+    sizes = {
+        "minima": ["-V", 3, "-P", 20],
+        "transitions": ["-V", 3],
+        "diagram": ["--x", "P=20,40", "--y", "V=2,3", "--out", tmp_path],
+    }[command]
+    assert "caveat: approximate" in phasekit(command, *model, *sizes).out
+    assert "approximate" in json.loads(phasekit(command, *model, *sizes, "--json").out)["caveat"]
+    exact = ["positional" if word == "token+position" else word for word in model]
+    assert "caveat" not in phasekit(command, *exact, *sizes).out
