@@ -14,7 +14,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 # A figure is drawn again when its script, the package or the pins change.
 FIGURES := $(filter-out __init__,$(basename $(notdir $(wildcard figures/[!_]*.py))))
-SOURCES := $(shell find $(wildcard phasekit derivations sims) -name '*.py' -o -name '*.toml') $(wildcard figures/_*.py) figures/style.mplstyle
+SOURCES := $(shell find $(wildcard phasekit derivations sims) -name '*.py' -o -name '*.toml') $(wildcard figures/_*.py) phasekit/drawing/style.mplstyle
 DRAWN := $(FIGURES:%=build/figures/.%.$(PRESET))
 
 .PHONY: help install test lint reproduce gpu-check bench pins clean

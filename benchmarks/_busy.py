@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from phasekit.model import Model
-from phasekit.runs.estimators import Case, Estimator, Outcome, Place
+from phasekit.runs.procedures import Case, Estimator, Outcome, Place
 
 
 class Busy(Estimator):

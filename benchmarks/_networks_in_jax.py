@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from phasekit.networks.adam import Adam
+from phasekit.heads.adam import Adam
 
 
 def jax_training(pairs: np.ndarray, W: np.ndarray, G: np.ndarray, settings: Adam, steps: int) -> Callable[[], float]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks._timing import median_ratio, seconds_per_call, verdict
-from phasekit.nn import ScoredAttention
+from phasekit.attention import ScoredAttention
 
 BATCH, HEADS, LENGTH, DIM = 4, 8, 1024, 64
 LONG = (1024, 2048, 4096, 8192)

@@ -10,7 +10,7 @@ STATEMENTS = {
     "import phasekit": "import phasekit",
     "phasekit.Model(V=8, L=16)": "import phasekit; phasekit.Model(V=8, L=16)",
     "phasekit --version": "from phasekit.cli import run; run(['--version'])",
-    "from phasekit.minima import find_minima": "from phasekit.minima import find_minima",
+    "from phasekit.theory.minima import find_minima": "from phasekit.theory.minima import find_minima",
 }
 
 

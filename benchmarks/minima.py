@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from phasekit.action.base import Array
-from phasekit.minima import TOLERANCE, Minima, find_minima
 from phasekit.model import Grid, Model
+from phasekit.theory.action.base import Array
+from phasekit.theory.minima import TOLERANCE, Minima, find_minima
 
 SAMPLE, REPEATS, STARTS = 150, 5, 7
 TARGET = 300.0
@@ -77,7 +77,7 @@ def _plain_function(model: Model) -> tuple[Callable[[Array], tuple[float, Array]
 
     The emitted functions are called with plain floats in whitened coordinates, as an experienced user would.
     """
-    from phasekit.action.generated import linear_map, softmax_map
+    from phasekit.theory.action.generated import linear_map, softmax_map
 
     V, L, P = float(model.V), float(model.L), float(model.P or 0)
     if model.score.name == "softmax":

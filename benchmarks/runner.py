@@ -21,13 +21,13 @@ from benchmarks._busy import Busy
 from benchmarks._cluster import dask_cluster
 from benchmarks._timing import median_ratio, seconds_per_call, verdict
 from phasekit.model import Model
-from phasekit.runs.backends import Backend, DaskCluster, LocalProcesses
-from phasekit.runs.estimators import Place
-from phasekit.runs.progress import Silent
-from phasekit.runs.runner import run_sweep
-from phasekit.runs.store import Store
-from phasekit.runs.sweep import Sweep
-from phasekit.runs.task import Task
+from phasekit.runs.procedures import Place
+from phasekit.runs.store.store import Store
+from phasekit.runs.sweeps.description import Sweep
+from phasekit.runs.sweeps.task import Task
+from phasekit.runs.work.backends import Backend, DaskCluster, LocalProcesses
+from phasekit.runs.work.progress import Silent
+from phasekit.runs.work.runner import run_sweep
 
 TASKS, OWN, GROUP = 2000, 1e-3, 50
 LONG_TASKS = 8

@@ -16,9 +16,9 @@ from arviz_stats.sampling_diagnostics import ess
 from torch import Tensor
 
 from benchmarks._timing import median_ratio, seconds_per_call, verdict
+from phasekit.heads import Dataset, Energy, build_energy, draw_dataset, draw_starts
+from phasekit.heads.moments import one_hot, pair_counts
 from phasekit.model import Model
-from phasekit.networks import Dataset, Energy, build_energy, draw_dataset, draw_starts
-from phasekit.networks.moments import one_hot, pair_counts
 from phasekit.samplers import HeadsTarget, hmc, sgld
 from phasekit.samplers.conventions import posteriors_lr
 

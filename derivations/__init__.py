@@ -1,11 +1,6 @@
-"""From the model to its effective action and thresholds, step by step, with SymPy.
+"""From proven derivations to numeric code. This folder is used in a checkout and isn't installed.
 
-Read in the order of ``catalogue.py``: moments of the collected tokens (``vocabulary``), the readout integrated out
-(``evidence``), order parameters (``patterns``), the cheapest logits (``prior``), then linear attention (``linear``,
-``landau``, ``copying``) and softmax attention (``softmax``, ``jump``). In each module, a function is one step: its
-docstring is the reasoning that ``phasekit derive`` prints, its value the equation. Steps that claim an equality have it
-proven (``proof``).
-
-``programs`` states in which form a result is computed without losing digits, proves that form, and ``emit`` writes it
-to ``phasekit/action/generated``. ``phasekit`` imports this package only where it prints a derivation or a proof.
+The derivations themselves are in ``phasekit.derivations``, which is installed, so that ``phasekit derive`` can print
+them. ``programs`` states in which form a result is computed without losing digits and proves that form, ``printer``
+writes one formula as NumPy, and ``emit`` writes the modules of ``phasekit/theory/action/generated``.
 """

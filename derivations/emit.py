@@ -1,4 +1,4 @@
-"""Write the numeric modules of ``phasekit/action/generated`` from the derivations, or check that they are current.
+"""Write the modules of ``phasekit/theory/action/generated`` from the derivations, or check that they are current.
 
     python -m derivations.emit            write them
     python -m derivations.emit --check    exit with 1 and name the file if one is stale, missing or superfluous
@@ -17,18 +17,18 @@ from pathlib import Path
 
 import sympy as sp
 
-from derivations.copying import spread
-from derivations.pooling import k2, m, n
 from derivations.printer import Printer, UnreadableCode
 from derivations.programs import linear_map, mean_field, pooled_field, score_laws, softmax_map, thresholds, two_level
 from derivations.programs.program import Function, Module
-from derivations.score_laws.any_score import odds, price
-from derivations.symbols import D, c1, cG, g, gap, q, s, s2
-from derivations.two_level import delta, u, w
-from derivations.typeset import unicode
+from phasekit.derivations.copying import spread
+from phasekit.derivations.pooling import k2, m, n
+from phasekit.derivations.score_laws.any_score import odds, price
+from phasekit.derivations.symbols import D, c1, cG, g, gap, q, s, s2
+from phasekit.derivations.two_level import delta, u, w
+from phasekit.derivations.typeset import unicode
 from phasekit.files import atomic
 
-FOLDER = Path(__file__).resolve().parent.parent / "phasekit" / "action" / "generated"
+FOLDER = Path(__file__).resolve().parent.parent / "phasekit" / "theory" / "action" / "generated"
 WIDTH = 120
 
 #: Arguments that usually are large arrays; all others describe the model.

@@ -6,6 +6,6 @@ A script has one function::
 
 which draws into the folder ``out`` and returns the files it wrote. ``preset`` is "quick" (minutes on two cores, what
 ``make reproduce`` runs) or "full" (more seeds, finer grids). Its docstring's first line says what it shows.
-Scripts draw with :mod:`phasekit.plotting`, whose ``save`` writes every picture beside the numbers behind it.
+Scripts draw with :mod:`phasekit.drawing.plotting`, whose ``save`` writes every picture beside the numbers behind it.
 Files whose names begin with an underscore are helpers shared by scripts, not figures.
 """

@@ -21,14 +21,14 @@ import torch
 from figures._samplings import BOTH_ENDS, Sampling, over_data, theory_rows, well_rows
 from figures._theory import passing
 from figures._trainings import ALL_STARTS, Training, draw_rows, network_rows, trained
-from phasekit.action import action_for
 from phasekit.evidence import to_zero_step
+from phasekit.heads import Selection, build_energy, draw_dataset
 from phasekit.model import Estimator, Model
-from phasekit.networks import Selection, build_energy, draw_dataset
 from phasekit.samplers import HMC, SGLD, Samples
 from phasekit.samplers.diagnostics import MIXED
-from phasekit.transitions.onset import onset
-from phasekit.transitions.table import parameters_without_P
+from phasekit.theory.action import action_for
+from phasekit.theory.transitions.onset import onset
+from phasekit.theory.transitions.table import parameters_without_P
 
 SCORES = ("linear", "softmax")
 #: (V, L) of the models: every V and L of the full preset; of the quick one, those that share V or L with (8, 16).

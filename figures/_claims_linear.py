@@ -13,13 +13,13 @@ from figures._claims import Row, confirmed
 from figures._laws import COPYING_L, COPYING_V, ONSET, ONSET_SHORT, quoted
 from figures._tables import with_error
 from figures._trainings import draw_rows, network_rows, trained
-from phasekit.action.generated import thresholds
-from phasekit.action.linear import LinearMap
-from phasekit.minima import find_minima
 from phasekit.model import Inputs, Model
-from phasekit.scaling import exponent
-from phasekit.transitions import find_transitions, transition_table
-from phasekit.transitions.table import parameters_without_P
+from phasekit.theory.action.generated import thresholds
+from phasekit.theory.action.linear import LinearMap
+from phasekit.theory.minima import find_minima
+from phasekit.theory.scaling import exponent
+from phasekit.theory.transitions import find_transitions, transition_table
+from phasekit.theory.transitions.table import parameters_without_P
 
 #: Context lengths at which the largest vocabulary with pooling first is searched, and points of the grid of models.
 CONTEXTS, GRID = (16, 64, 256, 1024), 12

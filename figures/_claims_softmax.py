@@ -11,10 +11,10 @@ from figures import _ensembles
 from figures._claims import Row, confirmed
 from figures._laws import JUMP, length_within, quoted, ratio_to_log_squared
 from figures._trainings import network_rows, trained
-from phasekit.minima import find_minima
 from phasekit.model import Model
-from phasekit.scaling import compare_laws, exponent, scaling_law
-from phasekit.transitions import find_transitions
+from phasekit.theory.minima import find_minima
+from phasekit.theory.scaling import compare_laws, exponent, scaling_law
+from phasekit.theory.transitions import find_transitions
 
 _JUMP_AT = 823  # of the P at which networks were trained, the one next to P*
 

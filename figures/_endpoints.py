@@ -11,7 +11,7 @@ from phasekit import __version__
 from phasekit.files import atomic
 from phasekit.model import Model
 from phasekit.scores import SSA
-from phasekit.transitions import Family, critical_endpoint
+from phasekit.theory.transitions import Family, critical_endpoint
 
 POSTERIOR = "$V$ = 8, $b$ = 1, posterior"
 #: Contexts.

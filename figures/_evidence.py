@@ -20,8 +20,8 @@ from figures._cache import file_of, kept
 from phasekit import __version__
 from phasekit.evidence import Loop, sweep, umbrella, windows
 from phasekit.files import atomic
+from phasekit.heads import draw_dataset
 from phasekit.model import Model
-from phasekit.networks import draw_dataset
 from phasekit.samplers import HMC, Langevin, Method
 
 LINEAR, SOFTMAX = _ensembles.LINEAR, _ensembles.SOFTMAX

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from phasekit.heads import Adam, Ensemble, build_energy, draw_dataset, draw_starts, train
+from phasekit.heads.factorised import law_correction
 from phasekit.model import Model
-from phasekit.networks import Adam, Ensemble, build_energy, draw_dataset, draw_starts, train
-from phasekit.networks.factorised import law_correction
 from phasekit.samplers import HeadsTarget, hmc
 from phasekit.samplers.observables import observable_names, observe
 

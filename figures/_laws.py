@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from phasekit.closed_forms import softmax_jump
 from phasekit.model import Model, Parameters
-from phasekit.scaling import Exponent, scaling_law
-from phasekit.transitions.table import parameters_without_P
+from phasekit.theory.closed_forms import softmax_jump
+from phasekit.theory.scaling import Exponent, scaling_law
+from phasekit.theory.transitions.table import parameters_without_P
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Law:
     claimed: float | None
 
     def compute(self, points: int) -> xr.Dataset:
-        """Return the scaling law at about so many values of the axis (see :func:`phasekit.scaling.scaling_law`)."""
+        """Return the scaling law at about so many values of the axis (see :func:`phasekit.scaling_law`)."""
         values = np.unique(np.geomspace(self.first, self.last, points).round())
         return scaling_law(self.model, self.quantity, self.axis, values)
 

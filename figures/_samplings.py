@@ -15,11 +15,11 @@ import torch
 
 from figures._cache import file_of, kept
 from phasekit import __version__
-from phasekit.minima import find_minima
+from phasekit.heads import build_energy, draw_dataset
 from phasekit.model import Estimator, Model
-from phasekit.networks import build_energy, draw_dataset
 from phasekit.samplers import Method, Samples, diagnose, sample
 from phasekit.samplers.diagnostics import COEXISTENCE, MIXED
+from phasekit.theory.minima import find_minima
 
 BOTH_ENDS = ("uniform", "copy")
 #: How well a recorded energy is that of its heads, relatively.

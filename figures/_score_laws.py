@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from phasekit import solve
-from phasekit.action import action_for
-from phasekit.action.generated.score_laws import jump_balance
-from phasekit.closed_forms import ClosedForm, Price, closed_forms_of, price_of, regime_laws
 from phasekit.errors import InputError
 from phasekit.model import Model, Parameters
 from phasekit.scores import SSA, Entmax, Score, Softmax, Sparsemax
-from phasekit.transitions.table import locate, parameters_without_P
+from phasekit.theory import solve
+from phasekit.theory.action import action_for
+from phasekit.theory.action.generated.score_laws import jump_balance
+from phasekit.theory.closed_forms import ClosedForm, Price, closed_forms_of, price_of, regime_laws
+from phasekit.theory.transitions.table import locate, parameters_without_P
 
 Array = NDArray[np.float64]
 

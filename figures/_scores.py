@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from figures._sweeps import networks
-from phasekit.minima import find_minima
 from phasekit.model import Model
+from phasekit.theory.minima import find_minima
 
 #: Sweeps of ``sims/``. Sparsemax is apart: finite data shift it.
 JUMPS, SCALING, NARROW = "score_jumps", "score_jump_scaling", "score_narrow_jump"

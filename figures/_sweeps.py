@@ -8,14 +8,14 @@ import pandas as pd
 
 from phasekit.measure import Measurement, measure_store
 from phasekit.model import Model
-from phasekit.runs.backends import LocalProcesses
-from phasekit.runs.collect import fates
-from phasekit.runs.expand import expand
-from phasekit.runs.progress import watching
-from phasekit.runs.runner import run_sweep
-from phasekit.runs.store import Store
-from phasekit.runs.sweep import Sweep, load_sweep
-from phasekit.runs.task import Task
+from phasekit.runs.store.collect import fates
+from phasekit.runs.store.store import Store
+from phasekit.runs.sweeps.description import Sweep, load_sweep
+from phasekit.runs.sweeps.expand import expand
+from phasekit.runs.sweeps.task import Task
+from phasekit.runs.work.backends import LocalProcesses
+from phasekit.runs.work.progress import watching
+from phasekit.runs.work.runner import run_sweep
 
 ROOT = Path(__file__).resolve().parents[1]
 SIMS, FOLDER = ROOT / "sims", ROOT / "build" / "runs"
@@ -38,7 +38,7 @@ def measured(name: str, preset: str, own_data: bool) -> list[Measurement]:
 def networks(name: str, preset: str) -> dict[Model, pd.DataFrame]:
     """Run a sweep as far as need be, and return its networks: for each model (without P) one row a network.
 
-    Columns are ``P``, ``data_seed``, the ``fate`` (see :func:`phasekit.runs.collect.fates`), and all that the
+    Columns are ``P``, ``data_seed``, the ``fate`` (see :func:`phasekit.runs.store.collect.fates`), and all that the
     estimator recorded.
 
     Raises

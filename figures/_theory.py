@@ -7,12 +7,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from phasekit import solve
-from phasekit.action.softmax import SoftmaxMap
-from phasekit.minima import curvatures, find_minima
 from phasekit.model import Estimator, Model, Parameters
-from phasekit.transitions import find_transitions
-from phasekit.transitions.table import parameters_without_P
+from phasekit.theory import solve
+from phasekit.theory.action.softmax import SoftmaxMap
+from phasekit.theory.minima import curvatures, find_minima
+from phasekit.theory.transitions import find_transitions
+from phasekit.theory.transitions.table import parameters_without_P
 
 _NODES = 500
 _LOG_RANGE = 40.0

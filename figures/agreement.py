@@ -19,9 +19,9 @@ from matplotlib.ticker import NullFormatter, NullLocator
 from figures._agreement import comparisons, models, theory
 from figures._agreement_tables import METHODS, notes, sections
 from figures._tables import page
+from phasekit.drawing.plotting import LABELS, PAGE, draw_networks, draw_theory, new_figure, save, style
 from phasekit.files import atomic
 from phasekit.model import Estimator, Model
-from phasekit.plotting import LABELS, PAGE, draw_networks, draw_theory, new_figure, save, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,9 +17,9 @@ from matplotlib.colors import PowerNorm
 
 from figures import _ensembles
 from figures._trainings import trained
-from phasekit.networks import Selection
-from phasekit.plotting import LABELS, SYMBOLS, new_figure, save, style
-from phasekit.transitions import find_transitions
+from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
+from phasekit.heads import Selection
+from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,15 +20,15 @@ from figures._factorised import free_minimum, measured_jump, posterior, rate, tr
 from figures._tables import page, with_error
 from figures._theory import minima_rows
 from figures._trainings import ALL_STARTS, draw_rows, network_rows
-from phasekit.action import SoftmaxNuclear
+from phasekit.drawing.plotting import LABELS, draw_filtered, draw_networks, draw_theory, new_figure, save, style
 from phasekit.files import atomic
-from phasekit.minima import find_minima
+from phasekit.heads import select_lowest
 from phasekit.model import Model
-from phasekit.networks import select_lowest
-from phasekit.plotting import LABELS, draw_filtered, draw_networks, draw_theory, new_figure, save, style
-from phasekit.transitions import find_transitions
-from phasekit.transitions.pinned import pinned_jumps
-from phasekit.transitions.table import parameters_without_P
+from phasekit.theory.action import SoftmaxNuclear
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import find_transitions
+from phasekit.theory.transitions.pinned import pinned_jumps
+from phasekit.theory.transitions.table import parameters_without_P
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from figures._evidence import LINEAR, SOFTMAX, sweeping, umbrella_windows
+from phasekit.drawing.plotting import draw_theory, new_figure, save, style
 from phasekit.evidence import barrier, density, free_energy, theory_free_energy
 from phasekit.model import Model
-from phasekit.plotting import draw_theory, new_figure, save, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

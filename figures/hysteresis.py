@@ -16,10 +16,10 @@ import pandas as pd
 from figures._evidence import LINEAR, SOFTMAX, over_chains, sweeping
 from figures._samplings import theory_rows
 from figures.posterior_transitions import CRITICAL
+from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.evidence import Loop
 from phasekit.model import Model
-from phasekit.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
-from phasekit.transitions import find_transitions
+from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

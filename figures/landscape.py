@@ -14,11 +14,11 @@ import pandas as pd
 from matplotlib.colors import LogNorm
 
 from figures._ensembles import LINEAR_TOKENS
-from phasekit.action.linear import LinearMap
-from phasekit.minima import find_minima
+from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
 from phasekit.model import Model
-from phasekit.plotting import LABELS, SYMBOLS, new_figure, save, style
-from phasekit.transitions import find_transitions
+from phasekit.theory.action.linear import LinearMap
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,7 @@ import pandas as pd
 from figures import _ensembles
 from figures._theory import minima_rows
 from figures._trainings import Training, draw_rows, network_rows, trained
-from phasekit.model import Model
-from phasekit.plotting import (
+from phasekit.drawing.plotting import (
     LABELS,
     draw_filtered,
     draw_networks,
@@ -26,7 +25,8 @@ from phasekit.plotting import (
     save,
     style,
 )
-from phasekit.transitions import find_transitions
+from phasekit.model import Model
+from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,9 +15,9 @@ import pandas as pd
 from matplotlib.ticker import NullFormatter
 
 from figures._sweeps import measured
+from phasekit.drawing.plotting import LABELS, PAGE, SYMBOLS, draw_networks, draw_theory, new_figure, save, style
 from phasekit.measure import Measurement
-from phasekit.plotting import LABELS, PAGE, SYMBOLS, draw_networks, draw_theory, new_figure, save, style
-from phasekit.transitions import transition_table
+from phasekit.theory.transitions import transition_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,11 +17,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from figures._theory import stationary_P
-from phasekit.diagram import phase_diagram
+from phasekit.drawing.pictures import draw_phase_diagram
+from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
 from phasekit.model import Model
-from phasekit.pictures import draw_phase_diagram
-from phasekit.plotting import LABELS, SYMBOLS, new_figure, save, style
-from phasekit.transitions.table import parameters_without_P
+from phasekit.theory.diagram import phase_diagram
+from phasekit.theory.transitions.table import parameters_without_P
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

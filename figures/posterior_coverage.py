@@ -19,8 +19,7 @@ from figures._tables import with_error, write_page
 from figures._theory import MIDDLE
 from figures._trainings import draw_rows, network_rows, trained
 from figures.posterior_transitions import CRITICAL, LINEAR, MARKERS, SOFTMAX, sampling, theory_lines
-from phasekit.model import Model
-from phasekit.plotting import (
+from phasekit.drawing.plotting import (
     LABELS,
     draw_networks,
     draw_theory,
@@ -30,8 +29,9 @@ from phasekit.plotting import (
     shade_window,
     style,
 )
+from phasekit.model import Model
 from phasekit.samplers import Samples, diagnose
-from phasekit.transitions import find_transitions
+from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

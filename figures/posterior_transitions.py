@@ -15,10 +15,10 @@ import pandas as pd
 
 from figures import _ensembles
 from figures._samplings import Sampling, theory_rows, well_rows
+from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.model import Model
-from phasekit.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.samplers import HMC
-from phasekit.transitions import find_transitions
+from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.colors import LogNorm
 from matplotlib.patheffects import withStroke
 
-from phasekit.plotting import new_figure, save, style
+from phasekit.drawing.plotting import new_figure, save, style
 from phasekit.saturation import crossover_gap
 from phasekit.saturation.reading import PUBLISHED
 

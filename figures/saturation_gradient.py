@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from figures._saturation import LOOKS, SCORES, raised, slope_guide, visible, winner_gradients
-from phasekit.plotting import COLUMN, new_figure, save, style
+from phasekit.drawing.plotting import COLUMN, new_figure, save, style
 
 N = 1.5
 OTHERS = (1.0, 0.0, -1.0)

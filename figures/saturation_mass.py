@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from figures._saturation import LOOKS, SCORES, magnified, off_winner, raised, slope_guide, visible
-from phasekit.plotting import PAGE, new_figure, save, style
+from phasekit.drawing.plotting import PAGE, new_figure, save, style
 from phasekit.saturation import limit_weights
 
 N = 1.5

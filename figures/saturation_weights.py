@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from figures._saturation import SCORES, Floats, magnified, raised, shares
-from phasekit.plotting import PAGE, new_figure, save, style
+from phasekit.drawing.plotting import PAGE, new_figure, save, style
 
 ROW = (2.0, 1.0, 0.0, -1.0)
 OTHERS = (1.0, 0.0, -1.0)

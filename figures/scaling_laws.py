@@ -15,8 +15,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from figures._laws import COPYING_L, COPYING_V, JUMP, ONSET, ONSET_SHORT, Law, length_within, quoted
-from phasekit.plotting import LABELS, SYMBOLS, draw_theory, new_figure, save, style
-from phasekit.scaling import compare_laws, exponent, local_exponent
+from phasekit.drawing.plotting import LABELS, SYMBOLS, draw_theory, new_figure, save, style
+from phasekit.theory.scaling import compare_laws, exponent, local_exponent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,10 +16,10 @@ import pandas as pd
 
 from figures._endpoints import POSTERIOR, posterior_endpoints
 from figures._scores import CROSSOVERS, JUMPS, NARROW, gaps, of_sweeps
+from phasekit.drawing.plotting import LABELS, PAGE, SYMBOLS, draw_theory, new_figure, save, style
 from phasekit.model import Model
-from phasekit.plotting import LABELS, PAGE, SYMBOLS, draw_theory, new_figure, save, style
 from phasekit.scores import SSA
-from phasekit.transitions import Family, critical_endpoint, critical_exponents, transition_table
+from phasekit.theory.transitions import Family, critical_endpoint, critical_exponents, transition_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,9 +14,9 @@ import pandas as pd
 
 from figures._score_laws import CASES, STRENGTH, Case, V, closed_along, follow
 from figures._tables import page
-from phasekit.closed_forms import REGIMES
+from phasekit.drawing.plotting import LABELS, draw_theory, new_figure, save, style
 from phasekit.files import atomic
-from phasekit.plotting import LABELS, draw_theory, new_figure, save, style
+from phasekit.theory.closed_forms import REGIMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,7 @@ from matplotlib.ticker import NullFormatter
 
 from figures._scores import CROSSOVERS, JUMPS, NARROW, SPARSEMAX, label, of_sweeps
 from figures._theory import minima_rows
-from phasekit.action.sampling_force import sparsemax_on_drawn_data
-from phasekit.plotting import (
+from phasekit.drawing.plotting import (
     LABELS,
     PAGE,
     SYMBOLS,
@@ -28,7 +27,8 @@ from phasekit.plotting import (
     shade_window,
     style,
 )
-from phasekit.transitions import Transitions, find_transitions
+from phasekit.theory.corrections.sampling_force import sparsemax_on_drawn_data
+from phasekit.theory.transitions import Transitions, find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

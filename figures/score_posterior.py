@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from figures._samplings import Sampling, theory_rows
-from phasekit.model import Model
-from phasekit.plotting import (
+from phasekit.drawing.plotting import (
     COLUMN,
     LABELS,
     draw_networks,
@@ -25,9 +24,10 @@ from phasekit.plotting import (
     shade_window,
     style,
 )
+from phasekit.model import Model
 from phasekit.samplers import HMC, Samples
 from phasekit.scores import SSA
-from phasekit.transitions import Transitions, find_transitions
+from phasekit.theory.transitions import Transitions, find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

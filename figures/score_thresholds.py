@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from phasekit.compare import DEFAULT_SCORES
+from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
 from phasekit.model import Model
-from phasekit.plotting import LABELS, SYMBOLS, new_figure, save, style
 from phasekit.scores import Score, parse_score
-from phasekit.transitions import transition_table
+from phasekit.theory.compare import DEFAULT_SCORES
+from phasekit.theory.transitions import transition_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

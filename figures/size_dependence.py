@@ -18,9 +18,9 @@ from matplotlib.ticker import NullFormatter, NullLocator
 from figures._samplings import BOTH_ENDS, Sampling, over_data, theory_rows, well_rows
 from figures._tables import page, with_error
 from figures._theory import passing
+from phasekit.drawing.plotting import LABELS, new_figure, save, style
 from phasekit.files import atomic
 from phasekit.model import Model
-from phasekit.plotting import LABELS, new_figure, save, style
 from phasekit.samplers import HMC
 
 if TYPE_CHECKING:

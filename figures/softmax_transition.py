@@ -15,7 +15,7 @@ from matplotlib.ticker import NullFormatter
 from figures import _ensembles
 from figures._theory import pieces, stationary_curve
 from figures._trainings import draw_rows, network_rows, trained
-from phasekit.plotting import (
+from phasekit.drawing.plotting import (
     LABELS,
     draw_filtered,
     draw_networks,
@@ -26,7 +26,7 @@ from phasekit.plotting import (
     shade_window,
     style,
 )
-from phasekit.transitions import find_transitions
+from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

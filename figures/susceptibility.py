@@ -17,13 +17,13 @@ import numpy as np
 import pandas as pd
 
 from figures._evidence import LINEAR, SOFTMAX, sweeping
-from phasekit.action import action_for
-from phasekit.action.row_sample import row_sample
+from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.evidence import Place, posterior_place, susceptibility
-from phasekit.minima import find_minima
 from phasekit.model import Model
-from phasekit.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.samplers.diagnostics import MIXED
+from phasekit.theory.action import action_for
+from phasekit.theory.action.row_sample import row_sample
+from phasekit.theory.minima import find_minima
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from figures._claims_linear import copying, pooling
 from figures._claims_softmax import jump
 from figures._tables import write_table
 from figures._trainings import network_rows, trained
-from phasekit.transitions import find_transitions
+from phasekit.theory.transitions import find_transitions
 
 #: Values of V or L at which a threshold is computed.
 POINTS = {"quick": 33, "full": 97}

@@ -18,10 +18,10 @@ import pandas as pd
 from figures import _ensembles
 from figures._tables import with_error, write_table
 from figures._trainings import Training, draw_rows, network_rows, trained
-from phasekit.minima import find_minima
+from phasekit.heads import Selection, draw_dataset, onset_ratio
 from phasekit.model import Model
-from phasekit.networks import Selection, draw_dataset, onset_ratio
-from phasekit.transitions import find_transitions
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import find_transitions
 
 #: Allowed relative differences.
 ENERGY, ORDER = 0.005, 0.05

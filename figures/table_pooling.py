@@ -13,9 +13,9 @@ import pandas as pd
 
 from figures._samplings import Sampling, over_data, well_rows
 from figures._tables import with_error, write_table
-from phasekit.minima import find_minima
 from phasekit.model import Model
 from phasekit.samplers import HMC
+from phasekit.theory.minima import find_minima
 
 SMALL = Model(V=4, L=12, score="linear", inputs="token+position")
 LARGE = SMALL.at(V=8, L=24)

@@ -25,11 +25,11 @@ from figures._scores import (
 )
 from figures._sweeps import measured
 from figures._tables import with_error, write_table
-from phasekit.action.sampling_force import sparsemax_on_drawn_data
 from phasekit.measure import Size
-from phasekit.minima import find_minima
 from phasekit.model import Model
-from phasekit.transitions import find_transitions
+from phasekit.theory.corrections.sampling_force import sparsemax_on_drawn_data
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import find_transitions
 
 #: Sweeps that thresholds are measured on.
 LOCATED = (JUMPS, NARROW, SCALING)

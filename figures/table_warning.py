@@ -14,8 +14,8 @@ import pandas as pd
 
 from figures._evidence import LINEAR, SOFTMAX, sweeping
 from figures._tables import with_error, write_table
+from phasekit.drawing.plotting import SYMBOLS
 from phasekit.evidence import EarlyWarning, early_warning, posterior_place
-from phasekit.plotting import SYMBOLS
 
 
 def main(out: Path, preset: str) -> list[Path]:

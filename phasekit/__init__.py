@@ -11,23 +11,23 @@ _ROOMS = {
     "Model": "phasekit.model",
     "Grid": "phasekit.model",
     "get_score": "phasekit.scores",
-    "find_minima": "phasekit.minima",
-    "find_transitions": "phasekit.transitions",
-    "transition_table": "phasekit.transitions",
-    "phase_diagram": "phasekit.diagram",
-    "scaling_law": "phasekit.scaling",
+    "find_minima": "phasekit.theory.minima",
+    "find_transitions": "phasekit.theory.transitions",
+    "transition_table": "phasekit.theory.transitions",
+    "phase_diagram": "phasekit.theory.diagram",
+    "scaling_law": "phasekit.theory.scaling",
 }
 
 if TYPE_CHECKING:
-    from phasekit.diagram import phase_diagram as phase_diagram
     from phasekit.errors import InputError as InputError
-    from phasekit.minima import find_minima as find_minima
     from phasekit.model import Grid as Grid
     from phasekit.model import Model as Model
-    from phasekit.scaling import scaling_law as scaling_law
     from phasekit.scores import get_score as get_score
-    from phasekit.transitions import find_transitions as find_transitions
-    from phasekit.transitions import transition_table as transition_table
+    from phasekit.theory.diagram import phase_diagram as phase_diagram
+    from phasekit.theory.minima import find_minima as find_minima
+    from phasekit.theory.scaling import scaling_law as scaling_law
+    from phasekit.theory.transitions import find_transitions as find_transitions
+    from phasekit.theory.transitions import transition_table as transition_table
 
 
 def __getattr__(name: str) -> Any:

@@ -16,11 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from phasekit.device import describe_device, resolve_device, wait_for
 from phasekit.errors import InputError
+from phasekit.heads import Adam, AdamEnsemble, Dataset, Energy, build_energy, draw_dataset, draw_starts
+from phasekit.heads.moments import pair_counts
 from phasekit.model import Model
-from phasekit.networks import Adam, AdamEnsemble, Dataset, Energy, build_energy, draw_dataset, draw_starts
-from phasekit.networks.device import describe_device, resolve_device, wait_for
-from phasekit.networks.moments import pair_counts
 from phasekit.samplers import HMC, SGLD, HeadsTarget, Langevin, Method, MinibatchTarget, Target
 from phasekit.scores import Score, get_score, names
 

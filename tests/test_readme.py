@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from phasekit.model import Model
-from phasekit.scaling import scaling_law
-from phasekit.transitions import find_transitions
+from phasekit.theory.scaling import scaling_law
+from phasekit.theory.transitions import find_transitions
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -121,7 +121,7 @@ def test_versions_installed_here_are_the_pinned_ones(constraints):
         ("import phasekit", {"numpy", "scipy", "sympy", "torch", "matplotlib", "xarray", "pydantic"}),
         ("import phasekit; phasekit.Model(V=8, L=16, P=256.0)", {"scipy", "sympy", "torch", "matplotlib", "xarray"}),
         ("import phasekit.cli.app", {"scipy", "sympy", "torch", "matplotlib", "xarray", "pandas"}),
-        ("from phasekit.minima import find_minima", {"sympy", "torch", "matplotlib"}),
+        ("from phasekit.theory.minima import find_minima", {"sympy", "torch", "matplotlib"}),
     ],
 )
 def test_imports_bring_only_what_they_need(statement, forbidden):

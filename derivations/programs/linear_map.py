@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations import evidence, linear, prior
 from derivations.programs.program import Function, Line, Module
-from derivations.symbols import L, P, T, V, c1, cG, g, kappa, lam, q, s, s2, sigma_g, sigma_w, t
+from phasekit.derivations import evidence, linear, prior
+from phasekit.derivations.symbols import L, P, T, V, c1, cG, g, kappa, lam, q, s, s2, sigma_g, sigma_w, t
 
 ARGUMENTS = (c1, cG, P, V, L, sigma_w, sigma_g, kappa, lam)
 

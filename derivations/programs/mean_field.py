@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations import posterior
 from derivations.programs.program import Function, Line, Module
-from derivations.symbols import P, T, V, g, kappa, q, s, s2, sigma_w, t
+from phasekit.derivations import posterior
+from phasekit.derivations.symbols import P, T, V, g, kappa, q, s, s2, sigma_w, t
 
 MODEL = (P, V, sigma_w, kappa)
 ARGUMENTS = (s, s2, g, q, *MODEL)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations import pooling
-from derivations.pooling import k2, m, n
 from derivations.programs.mean_field import STRENGTH
 from derivations.programs.program import Function, Line, Module
-from derivations.symbols import L, P, T, V, g, kappa, q, s, sigma_w, t
+from phasekit.derivations import pooling
+from phasekit.derivations.pooling import k2, m, n
+from phasekit.derivations.symbols import L, P, T, V, g, kappa, q, s, sigma_w, t
 
 AVERAGES = (s, n, k2, g, m, q)
 ARGUMENTS = (*AVERAGES, P, V, L, sigma_w, kappa)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from derivations.proof import NotProven, require_equal
+from phasekit.derivations.proof import NotProven, require_equal
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
-from derivations import jump, two_level
 from derivations.programs.program import Function, Line, Module
-from derivations.proof import require_equal
-from derivations.score_laws import any_score, entmax, ssa
-from derivations.score_laws.any_score import odds as x
-from derivations.score_laws.any_score import price
-from derivations.score_laws.entmax import m
-from derivations.score_laws.ssa import b, n
-from derivations.symbols import D, L, V, gap, kappa, lam, sigma_g, sigma_w, t
-from derivations.two_level import delta, k, u, w, weight
+from phasekit.derivations import jump, two_level
+from phasekit.derivations.proof import require_equal
+from phasekit.derivations.score_laws import any_score, entmax, ssa
+from phasekit.derivations.score_laws.any_score import odds as x
+from phasekit.derivations.score_laws.any_score import price
+from phasekit.derivations.score_laws.entmax import m
+from phasekit.derivations.score_laws.ssa import b, n
+from phasekit.derivations.symbols import D, L, V, gap, kappa, lam, sigma_g, sigma_w, t
+from phasekit.derivations.two_level import delta, k, u, w, weight
 
 over, under, pay, share, past, whole = sp.symbols("over under pay share past whole", positive=True)
 A, B, C, pull, stiff, high, low = sp.symbols("A B C pull stiff high low", positive=True)

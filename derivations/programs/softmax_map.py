@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations import evidence, prior, softmax
 from derivations.programs.program import Function, Line, Module
-from derivations.symbols import L, P, T, V, g, gap, kappa, q, s, s2, sigma_g, sigma_w, t
+from phasekit.derivations import evidence, prior, softmax
+from phasekit.derivations.symbols import L, P, T, V, g, gap, kappa, q, s, s2, sigma_g, sigma_w, t
 
 ARGUMENTS = (gap, P, V, L, sigma_w, sigma_g, kappa)
 

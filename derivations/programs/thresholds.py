@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations import copying, jump, landau, linear
 from derivations.programs.program import Function, Line, Module
-from derivations.symbols import D, L, P, T, V, c1, cG, g, kappa, lam, q, s, sigma_g, sigma_w, t
+from phasekit.derivations import copying, jump, landau, linear
+from phasekit.derivations.symbols import D, L, P, T, V, c1, cG, g, kappa, lam, q, s, sigma_g, sigma_w, t
 
 ARGUMENTS = (V, L, sigma_w, sigma_g, kappa, lam)
 

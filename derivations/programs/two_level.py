@@ -9,11 +9,11 @@ from __future__ import annotations
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
-from derivations import two_level
 from derivations.programs import softmax_map as softmax
 from derivations.programs.program import Function, Line, Module
-from derivations.symbols import L, P, T, V, gap, kappa, sigma_w, t
-from derivations.two_level import delta, k, weight
+from phasekit.derivations import two_level
+from phasekit.derivations.symbols import L, P, T, V, gap, kappa, sigma_w, t
+from phasekit.derivations.two_level import delta, k, weight
 
 rate, decay, share, level = sp.symbols("rate decay share level", positive=True)
 x, force = sp.symbols("x force")

@@ -51,8 +51,8 @@ def compare(
     softest direction on the way to the threshold, in units of what the prior alone allows; from 2 on it is called a
     warning. With -P the state there is shown too. Writes compare.csv, .png, .pdf.
     """
-    from phasekit.compare import DEFAULT_SCORES, compare_scores
     from phasekit.scores import parse_score
+    from phasekit.theory.compare import DEFAULT_SCORES, compare_scores
 
     chosen = [parse_score(word) for word in (scores.split(",") if scores is not None else DEFAULT_SCORES)]
     chosen = list(dict.fromkeys(chosen))  # each once
@@ -95,8 +95,8 @@ def _draw(model: Model, scores: list[Score], table: pd.DataFrame, estimator: Est
     """Draw the loss of the global minimum against P, all scores on one plot, with a dot where it is 1/2."""
     import numpy as np
 
-    from phasekit.compare import in_words, loss_curve
-    from phasekit.plotting import new_figure, save, style
+    from phasekit.drawing.plotting import new_figure, save, style
+    from phasekit.theory.compare import in_words, loss_curve
 
     needed = table.set_index("score")["P_half"]
     with style():

@@ -22,7 +22,7 @@ def derive(name: str | None, latex: bool) -> None:
         For an unknown name.
     """
     # SymPy is imported only here: no other command needs it.
-    from derivations.catalogue import DERIVATIONS
+    from phasekit.derivations.catalogue import DERIVATIONS
 
     if name is not None and name not in DERIVATIONS:
         raise InputError("derivation", name, f"unknown; choose from {', '.join(DERIVATIONS)}")

@@ -40,12 +40,12 @@ def diagram(
     model = options.model(**{x_name: x_points[0], y_name: y_points[0]})
     grid = model.grid(**{x_name: x_points, y_name: y_points})
     folder = output_folder(out)
-    from phasekit.action import action_for
+    from phasekit.theory.action import action_for
 
     known = [name for name in VARIABLES[:3]] + [*action_for(model, options.estimator).order_parameters]
     if show not in known:
         raise InputError("show", show, f"must be one of {', '.join(known)}")
-    from phasekit.diagram import phase_diagram, save_dataset
+    from phasekit.theory.diagram import phase_diagram, save_dataset
 
     with working(f"computing {x_points.size} × {y_points.size} models"):
         found = phase_diagram(grid, options.estimator)
@@ -83,8 +83,8 @@ def diagram(
 
 
 def _draw(found: xr.Dataset, x: str, y: str, show: str, folder: Path) -> list[Path]:
-    from phasekit.pictures import draw_phase_diagram
-    from phasekit.plotting import LABELS, new_figure, save, style
+    from phasekit.drawing.pictures import draw_phase_diagram
+    from phasekit.drawing.plotting import LABELS, new_figure, save, style
 
     lines = [name for name in found.data_vars if str(name).startswith("line_")]
     with style():

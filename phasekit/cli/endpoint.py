@@ -37,7 +37,7 @@ def endpoint(
     varied = {name: low, **along}
     _model(options, {name: high, **along})  # the far end must be a model, too
     model = _model(options, varied)
-    from phasekit.transitions import Family, critical_endpoint, critical_exponents
+    from phasekit.theory.transitions import Family, critical_endpoint, critical_exponents
 
     if exponents and axis is not None:
         raise InputError("exponents", True, "are measured for one model; leave out --axis")

@@ -43,7 +43,7 @@ def measure(
     if resamples < 100:
         raise InputError("resamples", resamples, "must be at least 100")
     from phasekit.measure import measure_store
-    from phasekit.runs.store import Store
+    from phasekit.runs.store.store import Store
 
     opened = Store.open(store)
     with working(f"measuring {store}"):

@@ -15,7 +15,7 @@ def minima(options: ModelOptions, json: JsonOption = False) -> None:
     metastable, and training can be caught in them. Exit status 1 if one of them didn't converge.
     """
     model = options.model()
-    from phasekit.minima import find_minima
+    from phasekit.theory.minima import find_minima
 
     with working("searching all minima"):
         found = find_minima(model, options.estimator).describe()

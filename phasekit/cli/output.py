@@ -87,7 +87,7 @@ def in_words(model: Model, estimator: str, *, varied: Sequence[str] = ()) -> str
 
 def caveat_of(model: Model, estimator: Estimator) -> dict[str, str]:
     """Return {"caveat": where this theory is approximate}, of what doesn't carry it itself; empty if it is not."""
-    from phasekit.action import action_for
+    from phasekit.theory.action import action_for
 
     words = action_for(model, estimator).caveat(model.at(P=1.0).parameters())
     return {} if words is None else {"caveat": words}

@@ -38,8 +38,8 @@ def scaling(
     model = options.model(**{name: points[0]})
     quantity = threshold or ("P_star" if model.score.normalised else "P1")
     folder = output_folder(out)
-    from phasekit.diagram import save_dataset
-    from phasekit.scaling import compare_laws, scaling_law
+    from phasekit.theory.diagram import save_dataset
+    from phasekit.theory.scaling import compare_laws, scaling_law
 
     stem = f"{quantity}-{name}"
     with working(f"following {quantity} along {points.size} values of {name}"):
@@ -81,7 +81,7 @@ def scaling(
 
 def _exponent(law: Any) -> tuple[dict[str, float] | None, str]:
     """Return the exponent for JSON (None if the axis is too short for one) and for people."""
-    from phasekit.scaling import exponent
+    from phasekit.theory.scaling import exponent
 
     try:
         found = exponent(law)
@@ -92,8 +92,8 @@ def _exponent(law: Any) -> tuple[dict[str, float] | None, str]:
 
 
 def _draw(law: Any, stem: Path) -> list[Path]:
-    from phasekit.pictures import draw_local_exponent, draw_scaling_law
-    from phasekit.plotting import COLUMN, new_figure, save, style
+    from phasekit.drawing.pictures import draw_local_exponent, draw_scaling_law
+    from phasekit.drawing.plotting import COLUMN, new_figure, save, style
 
     with style():
         figure, (upper, lower) = new_figure(2, width=COLUMN, height=3.8, sharex=True)

@@ -18,9 +18,9 @@ StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of 
 
 def status(store: StoreArgument, json: JsonOption = False) -> None:
     """Say how far a store's sweeps are; also while they run, from another terminal. Exit status 1 if tasks failed."""
-    from phasekit.runs.progress import duration
-    from phasekit.runs.status import look
-    from phasekit.runs.store import Store
+    from phasekit.runs.store.status import look
+    from phasekit.runs.store.store import Store
+    from phasekit.runs.work.progress import duration
 
     found = look(Store.open(store))
     if json:
@@ -48,9 +48,9 @@ def collect(
 
     A row (in .nc: an entry along task and member) for each network. Exit status 1 if something in the store is broken.
     """
-    from phasekit.runs.collect import FORMATS, save
-    from phasekit.runs.collect import collect as read
-    from phasekit.runs.store import Store
+    from phasekit.runs.store.collect import FORMATS, save
+    from phasekit.runs.store.collect import collect as read
+    from phasekit.runs.store.store import Store
 
     opened = Store.open(store)
     if out.suffix not in FORMATS:
@@ -75,7 +75,7 @@ def repair(
 
     Nothing is deleted: what is set aside lies in STORE/broken. Exit status 1 with --dry-run if something is wrong.
     """
-    from phasekit.runs.store import Store
+    from phasekit.runs.store.store import Store
 
     opened = Store.open(store)
     with working(f"checking {store}"):
@@ -99,8 +99,8 @@ def tasks_of(store: object, sweep: str | None) -> list[str] | None:
     InputError
         If the store doesn't know the sweep.
     """
-    from phasekit.runs.plan import read_plans
-    from phasekit.runs.store import Store
+    from phasekit.runs.store.plan import read_plans
+    from phasekit.runs.store.store import Store
 
     if sweep is None:
         return None

@@ -13,11 +13,11 @@ from phasekit.cli.output import JsonOption, print_json, print_table
 from phasekit.errors import InputError
 
 if TYPE_CHECKING:
-    from phasekit.runs.backends import Backend
-    from phasekit.runs.runner import Summary
-    from phasekit.runs.store import Store
-    from phasekit.runs.sweep import Sweep
-    from phasekit.runs.task import Task
+    from phasekit.runs.store.store import Store
+    from phasekit.runs.sweeps.description import Sweep
+    from phasekit.runs.sweeps.task import Task
+    from phasekit.runs.work.backends import Backend
+    from phasekit.runs.work.runner import Summary
 
 BACKENDS = ("local", "dask")
 
@@ -45,9 +45,9 @@ def run(
     Stop it however you like, and run it again: nothing that is finished is done twice. Exit status 1 if tasks failed
     or are broken, 130 if it was interrupted.
     """
-    from phasekit.runs.expand import expand
-    from phasekit.runs.store import Store
-    from phasekit.runs.sweep import SweepErrors, load_sweep
+    from phasekit.runs.store.store import Store
+    from phasekit.runs.sweeps.description import SweepErrors, load_sweep
+    from phasekit.runs.sweeps.expand import expand
 
     for name, value, known in (("backend", backend, BACKENDS), ("device", device, ("cpu", "cuda", "auto"))):
         if value not in known:
@@ -63,8 +63,8 @@ def run(
     if dry_run:
         _foretell(description, tasks, Store(folder), json)
         return
-    from phasekit.runs.progress import watching
-    from phasekit.runs.runner import run_sweep
+    from phasekit.runs.work.progress import watching
+    from phasekit.runs.work.runner import run_sweep
 
     workers = _backend(backend, scheduler, jobs, threads, device)
     try:
@@ -87,7 +87,7 @@ def run(
 
 
 def _backend(name: str, scheduler: str | None, jobs: int | None, threads: int | None, device: str) -> Backend:
-    from phasekit.runs.backends import DaskCluster, LocalProcesses
+    from phasekit.runs.work.backends import DaskCluster, LocalProcesses
 
     if name == "local":
         if scheduler is not None:
@@ -103,8 +103,8 @@ def _backend(name: str, scheduler: str | None, jobs: int | None, threads: int | 
 def _foretell(sweep: Sweep, tasks: list[Task], store: Store, json: bool) -> None:
     """Say how many tasks there are, what is done already, and what the rest should cost."""
     from phasekit.cli.output import working
-    from phasekit.runs.foretell import cost
-    from phasekit.runs.progress import duration
+    from phasekit.runs.work.foretell import cost
+    from phasekit.runs.work.progress import duration
 
     names = store.names() if store.exists() else set()
     failed = store.failed() if store.exists() else set()
@@ -124,7 +124,7 @@ def _foretell(sweep: Sweep, tasks: list[Task], store: Store, json: bool) -> None
 
 
 def _report(summary: Summary, folder: Path, json: bool) -> None:
-    from phasekit.runs.progress import duration
+    from phasekit.runs.work.progress import duration
 
     counts = {
         "tasks": summary.total,

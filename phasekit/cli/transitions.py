@@ -30,7 +30,7 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
     P_star between two minima (first order), which both exist between the two spinodals, or crosses over smoothly.
     """
     model = options.model()
-    from phasekit.transitions import find_transitions
+    from phasekit.theory.transitions import find_transitions
 
     with working("locating transitions"):
         found = find_transitions(model, options.estimator).describe()

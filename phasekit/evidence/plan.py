@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from phasekit.errors import InputError
-from phasekit.minima import find_minima
 from phasekit.model import Model
-from phasekit.transitions import Transitions, find_transitions
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import Transitions, find_transitions
 
 #: A sweep begins and ends so far outside of what it is about: chains on both ways then agree at its ends.
 _MARGIN = 1.4

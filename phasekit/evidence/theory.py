@@ -7,12 +7,12 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
-from phasekit.action import action_for
-from phasekit.action.generated import mean_field
-from phasekit.action.row_posterior import RowPosterior
-from phasekit.action.row_sample import RowSample, row_sample
 from phasekit.errors import InputError
 from phasekit.model import Model, Parameters
+from phasekit.theory.action import action_for
+from phasekit.theory.action.generated import mean_field
+from phasekit.theory.action.row_posterior import RowPosterior
+from phasekit.theory.action.row_sample import RowSample, row_sample
 
 #: The profile begins so many standard deviations of the prior below no copying.
 _BELOW = 3.0

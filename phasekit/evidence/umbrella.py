@@ -17,10 +17,10 @@ import xarray as xr
 from torch import Tensor
 
 from phasekit.errors import InputError
+from phasekit.heads import build_energy, draw_dataset
+from phasekit.heads.energy import Energy
+from phasekit.heads.starts import draw_starts
 from phasekit.model import Model
-from phasekit.networks import build_energy, draw_dataset
-from phasekit.networks.energy import Energy
-from phasekit.networks.starts import draw_starts
 from phasekit.samplers import HMC, HeadsTarget
 from phasekit.samplers.observables import observable_names, observe
 from phasekit.samplers.target import Gradient, Parts

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from phasekit.errors import InputError
 from phasekit.measure.locate import Locate, around, crossing, growing, onset
 from phasekit.model import Model
-from phasekit.runs.collect import fates
-from phasekit.runs.store import Finished
+from phasekit.runs.store.collect import fates
+from phasekit.runs.store.store import Finished
 
 Array = NDArray[np.float64]
 Values = Mapping[str, NDArray[Any]]

@@ -7,9 +7,9 @@ import numpy as np
 from phasekit.measure.bootstrap import Estimate, bootstrap
 from phasekit.measure.locate import Array, crossing
 from phasekit.measure.observables import Curve, Quantity
-from phasekit.minima import find_minima
 from phasekit.model import Model
-from phasekit.transitions import find_transitions
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import find_transitions
 
 #: Values of P within this factor of the predicted onset enter the data's own onset.
 _NEAR = 1.5
@@ -43,14 +43,14 @@ def onset_of_the_data(curve: Curve, resamples: int) -> Estimate:
     """Return the P at which W = G = 0 turns into a saddle of U on the data sets that networks were trained on.
 
     The theory's P₁ is for infinitely many sequences per P/κ; P of them fluctuate, and networks learn a little earlier
-    (:func:`phasekit.networks.onset_ratio`). No network enters here.
+    (:func:`phasekit.heads.onset_ratio`). No network enters here.
 
     Raises
     ------
     NotLocated
         If the data sets' onsets don't lie between the values of P.
     """
-    from phasekit.networks import draw_dataset, onset_ratio
+    from phasekit.heads import draw_dataset, onset_ratio
 
     near = np.abs(np.log(curve.P / predicted(curve.model, "P1"))) < np.log(_NEAR)
     P = curve.P[near]

@@ -15,8 +15,8 @@ from phasekit.measure.locate import Array, NotLocated
 from phasekit.measure.observables import QUANTITIES, Curve, Quantity, curves_of
 from phasekit.measure.predict import onset_of_the_data, predicted, predicted_curve
 from phasekit.model import Model
-from phasekit.runs.plan import Plan, read_plans
-from phasekit.runs.store import BrokenTask, Finished, Store
+from phasekit.runs.store.plan import Plan, read_plans
+from phasekit.runs.store.store import BrokenTask, Finished, Store
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,14 @@ import torch
 from torch import Tensor
 
 from phasekit import __version__
+from phasekit.device import describe_device, resolve_device, resolve_dtype
 from phasekit.errors import InputError
+from phasekit.heads.build import Path as EnergyPath
+from phasekit.heads.build import build_energy
+from phasekit.heads.energy import Energy, common_model
+from phasekit.heads.order_parameters import has_sign_symmetry
+from phasekit.heads.starts import STARTS, draw_starts
 from phasekit.model import Model
-from phasekit.networks.build import Path as EnergyPath
-from phasekit.networks.build import build_energy
-from phasekit.networks.device import describe_device, resolve_device, resolve_dtype
-from phasekit.networks.energy import Energy, common_model
-from phasekit.networks.order_parameters import has_sign_symmetry
-from phasekit.networks.starts import STARTS, draw_starts
-from phasekit.networks.task import Dataset, draw_dataset
 from phasekit.samplers.checkpoint import Checkpoint
 from phasekit.samplers.heads import HeadsTarget
 from phasekit.samplers.hmc import HMCState
@@ -31,6 +30,7 @@ from phasekit.samplers.minibatch import MinibatchTarget
 from phasekit.samplers.observables import observable_names, observe
 from phasekit.samplers.samples import Samples
 from phasekit.samplers.target import State, Target
+from phasekit.tasks.copy import Dataset, draw_dataset
 
 Progress = Callable[[int, int], None]
 Pause = Callable[[Callable[[], None]], None]
@@ -93,7 +93,7 @@ def sample(
     data_seeds : sequence of int
         One data set is drawn for each model and data seed, and shared by all chains on it.
     starts : sequence of str
-        From :data:`phasekit.networks.starts.STARTS`. Chains from both ends ("uniform" and "copy") show coexistence.
+        From :data:`phasekit.heads.starts.STARTS`. Chains from both ends ("uniform" and "copy") show coexistence.
     members : int or sequence of int
         How many chains for each start, or their numbers. A chain's random numbers belong to (seed, P, data seed,
         start, number) and the step: sampling numbers 0-3 and 4-7 apart draws the same noise as 0-7 together.
@@ -106,7 +106,7 @@ def sample(
     dtype : "float32" or "float64"
     device : "auto", "cpu", "cuda" or "cuda:N"
     path : "auto", "moments" or "sequences"
-        See :func:`phasekit.networks.build.build_energy`.
+        See :func:`phasekit.heads.build.build_energy`.
     checkpoint : path, optional
         A file (.npz) to save the state to, and to resume from if it exists: the run then goes on bit for bit as if it
         had never stopped. ``draws`` may have grown; everything else must be the same.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from phasekit.networks.energy import Energy
-from phasekit.networks.energy import Gradient as EnergyGradient
+from phasekit.heads.energy import Energy
+from phasekit.heads.energy import Gradient as EnergyGradient
 from phasekit.samplers.target import Gradient, Parts
 
 
@@ -18,7 +18,7 @@ class HeadsTarget:
     Parameters
     ----------
     energy : Energy
-        From :func:`phasekit.networks.build_energy`. With positional inputs and second moments the cost of a gradient
+        From :func:`phasekit.heads.build_energy`. With positional inputs and second moments the cost of a gradient
         doesn't depend on P.
     members : int
         M.

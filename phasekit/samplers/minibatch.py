@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from phasekit.errors import InputError
-from phasekit.networks.energy import common_model
-from phasekit.networks.task import Dataset
+from phasekit.heads.energy import common_model
 from phasekit.samplers.noise import Key, UniformStreams
 from phasekit.samplers.target import Gradient, Parts
+from phasekit.tasks.copy import Dataset
 
 
 class MinibatchTarget:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from phasekit.networks.energy import Energy
-from phasekit.networks.order_parameters import order_parameter_names, order_parameters
+from phasekit.heads.energy import Energy
+from phasekit.heads.order_parameters import order_parameter_names, order_parameters
 from phasekit.scores import Score
 
 #: What changes sign with (W, G) → (-W, -G) where that is a symmetry (linear attention).

@@ -15,7 +15,7 @@ from phasekit.saturation.arithmetic.base import Arithmetic, Number
 from phasekit.saturation.domain import Domain, Inputs
 
 if TYPE_CHECKING:
-    from derivations.steps import Derivation
+    from phasekit.derivations.steps import Derivation
 
 Side = Literal["lower", "upper", "identity"]
 
@@ -115,7 +115,7 @@ class Theorem:
         InputError
             If there is no proof under the theorem's name.
         """
-        from derivations.saturation.proofs import PROOFS
+        from phasekit.derivations.saturation.proofs import PROOFS
 
         if self.name not in PROOFS:
             raise InputError("theorem", self.name, f"has no proof; proven are {', '.join(PROOFS)}")

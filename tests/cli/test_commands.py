@@ -193,7 +193,7 @@ def test_an_unwritable_output_is_refused(refused, tmp_path, task):
 
 
 def test_an_unconverged_minimum_is_shown_and_fails(phasekit, monkeypatch):
-    monkeypatch.setattr("phasekit.minima.TOLERANCE", -1.0)
+    monkeypatch.setattr("phasekit.theory.minima.TOLERANCE", -1.0)
     outcome = phasekit("minima", *MODEL, "-P", 700, "--json")
     assert outcome.status == 1
     assert not all(branch["converged"] for branch in document(outcome)["branches"])
@@ -261,9 +261,9 @@ def test_endpoint_refuses(phasekit, between):
 @pytest.mark.parametrize("sides", [(2, 10**12, 10**12), (10**9, 10**9)])
 def test_too_little_memory_for_torch_is_one_line(refused, monkeypatch, sides):
     """PyTorch says so by RuntimeErrors, of which there are many other kinds."""
-    monkeypatch.setattr("phasekit.minima.find_minima", lambda *_: torch.empty(sides))
+    monkeypatch.setattr("phasekit.theory.minima.find_minima", lambda *_: torch.empty(sides))
     assert "not enough memory" in refused("minima", "-V", 8, "-L", 8, "-P", 8)
-    monkeypatch.setattr("phasekit.minima.find_minima", lambda *_: torch.zeros(2) @ torch.zeros(3))
+    monkeypatch.setattr("phasekit.theory.minima.find_minima", lambda *_: torch.zeros(2) @ torch.zeros(3))
     with pytest.raises(RuntimeError, match="size"):
         refused("minima", "-V", 8, "-L", 8, "-P", 8)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from phasekit.action.generated import linear_map, softmax_map
+from phasekit.theory.action.generated import linear_map, softmax_map
 from tests.derivations.reference import attention_averages, loss, phi
 
 STEP = 1e-150  # complex step: exact to rounding, because (1e-150)² underflows against everything

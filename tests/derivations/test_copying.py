@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from phasekit.action.generated import linear_map, thresholds
+from phasekit.theory.action.generated import linear_map, thresholds
 
 
 def closed(V: float, L: float, cost: float, sigma_w: float = 1.0, sigma_g: float = 1.0, kappa: float = 1.0) -> float:

@@ -6,11 +6,11 @@ import pytest
 import sympy as sp
 from sympy.core.relational import Relational
 
-from derivations.catalogue import DERIVATIONS
-from derivations.steps import Step
-from derivations.symbols import gap, lam, sigma_g
-from derivations.typeset import latex, unicode
 from phasekit.cli.derive import derive
+from phasekit.derivations.catalogue import DERIVATIONS
+from phasekit.derivations.steps import Step
+from phasekit.derivations.symbols import gap, lam, sigma_g
+from phasekit.derivations.typeset import latex, unicode
 from phasekit.errors import InputError
 
 

@@ -13,8 +13,8 @@ from derivations import emit
 from derivations.printer import Printer, UnreadableCode
 from derivations.programs import softmax_map
 from derivations.programs.program import Function, Line
-from derivations.proof import NotProven, vanishes
-from derivations.symbols import L, V, c1, cG, t
+from phasekit.derivations.proof import NotProven, vanishes
+from phasekit.derivations.symbols import L, V, c1, cG, t
 
 x, y = sp.symbols("x y")
 
@@ -51,7 +51,7 @@ def test_emitted_files_are_formatted() -> None:
 
 def test_emitted_modules_need_no_sympy() -> None:
     code = (
-        "import sys; from phasekit.action.generated import linear_map, softmax_map, thresholds; "
+        "import sys; from phasekit.theory.action.generated import linear_map, softmax_map, thresholds; "
         "sys.exit('sympy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from derivations import evidence
-from derivations.symbols import P, T, V, g, kappa, q, s, s2, sigma_w, t
+from phasekit.derivations import evidence
+from phasekit.derivations.symbols import P, T, V, g, kappa, q, s, s2, sigma_w, t
 from tests.derivations.reference import attention_averages, exact_moments
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from derivations import jump
-from derivations.symbols import D, L, V, kappa, sigma_g, t
-from phasekit.action.generated import softmax_map, thresholds
+from phasekit.derivations import jump
+from phasekit.derivations.symbols import D, L, V, kappa, sigma_g, t
+from phasekit.theory.action.generated import softmax_map, thresholds
 from tests.derivations import reference
 
 

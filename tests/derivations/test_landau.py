@@ -4,12 +4,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from derivations import landau
-from derivations.symbols import L as L_symbol
-from derivations.symbols import P as P_symbol
-from derivations.symbols import T, cG, kappa, lam, s, sigma_g, sigma_w, t
-from derivations.symbols import V as V_symbol
-from phasekit.action.generated import linear_map, thresholds
+from phasekit.derivations import landau
+from phasekit.derivations.symbols import L as L_symbol
+from phasekit.derivations.symbols import P as P_symbol
+from phasekit.derivations.symbols import T, cG, kappa, lam, s, sigma_g, sigma_w, t
+from phasekit.derivations.symbols import V as V_symbol
+from phasekit.theory.action.generated import linear_map, thresholds
 from tests.derivations import reference
 
 CASES = [(8, 16, "positional"), (8, 24, "token+position"), (64, 16, "positional"), (3, 200, "token+position")]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from derivations import nuclear
-from derivations.symbols import D, L, T, V, kappa, lam, sigma_g, sigma_w, t
+from phasekit.derivations import nuclear
+from phasekit.derivations.symbols import D, L, T, V, kappa, lam, sigma_g, sigma_w, t
 from phasekit.model import Model
-from phasekit.transitions import find_transitions
-from phasekit.transitions.table import parameters_without_P
+from phasekit.theory.transitions import find_transitions
+from phasekit.theory.transitions.table import parameters_without_P
 
 SCALES = {"sigma_w": 1.3, "sigma_g": 0.7, "kappa": 0.6}
 

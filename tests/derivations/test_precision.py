@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from phasekit.action.generated import linear_map, softmax_map, thresholds
+from phasekit.theory.action.generated import linear_map, softmax_map, thresholds
 from tests.derivations import reference
 
 TOLERANCE = 1e-12

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
-from derivations import prior
-from derivations.symbols import L as L_symbol
-from derivations.symbols import V as V_symbol
-from derivations.symbols import c1 as c1_symbol
-from derivations.symbols import cG as cG_symbol
-from derivations.symbols import gap as gap_symbol
-from derivations.symbols import lam, sigma_g
+from phasekit.derivations import prior
+from phasekit.derivations.symbols import L as L_symbol
+from phasekit.derivations.symbols import V as V_symbol
+from phasekit.derivations.symbols import c1 as c1_symbol
+from phasekit.derivations.symbols import cG as cG_symbol
+from phasekit.derivations.symbols import gap as gap_symbol
+from phasekit.derivations.symbols import lam, sigma_g
 
 
 def logit_constraints(V: int, L: int) -> tuple[np.ndarray, list[tuple[int, int, int]]]:

@@ -6,8 +6,8 @@ import pytest
 import sympy as sp
 import torch
 
-from derivations.rows import UnknownRowLaw, two_level_row
-from derivations.symbols import L
+from phasekit.derivations.rows import UnknownRowLaw, two_level_row
+from phasekit.derivations.symbols import L
 from phasekit.scores import Linear, Score, Softmax
 
 

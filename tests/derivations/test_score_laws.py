@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from derivations.proof import NotProven
-from derivations.score_laws import entmax, limits, ssa
-from derivations.symbols import L as L_symbol
-from derivations.symbols import V as V_symbol
 from figures._score_laws import CASES, models_in_regime
-from phasekit.action.generated import score_laws
-from phasekit.closed_forms import any_regime, price_of, regime_laws
-from phasekit.closed_forms.jump import _coordinate
+from phasekit.derivations.proof import NotProven
+from phasekit.derivations.score_laws import entmax, limits, ssa
+from phasekit.derivations.symbols import L as L_symbol
+from phasekit.derivations.symbols import V as V_symbol
 from phasekit.model import Model
 from phasekit.scores import SSA, Entmax
-from phasekit.transitions.table import parameters_without_P
+from phasekit.theory.action.generated import score_laws
+from phasekit.theory.closed_forms import any_regime, price_of, regime_laws
+from phasekit.theory.closed_forms.jump import _coordinate
+from phasekit.theory.transitions.table import parameters_without_P
 from tests.derivations.two_level_jump import entmax_jump, mp, ssa_jump
 
 LENGTHS = 2.0 ** np.arange(8, 25, 4)

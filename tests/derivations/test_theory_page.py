@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from derivations.catalogue import DERIVATIONS
-from phasekit.action.generated import linear_map, softmax_map, thresholds
+from phasekit.derivations.catalogue import DERIVATIONS
+from phasekit.theory.action.generated import linear_map, softmax_map, thresholds
 from tests.derivations.test_copying import closed
 from tests.derivations.test_jump import direct, thin, uniform
 

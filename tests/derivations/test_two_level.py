@@ -5,8 +5,8 @@ import pytest
 import torch
 from entmax import entmax_bisect
 
-from derivations import two_level as derived
-from phasekit.action.generated import two_level
+from phasekit.derivations import two_level as derived
+from phasekit.theory.action.generated import two_level
 from tests.derivations.reference import attention_averages, phi
 
 STEP = 1e-150  # complex step

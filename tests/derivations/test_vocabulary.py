@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from derivations import vocabulary
-from derivations.symbols import V as V_symbol
-from derivations.symbols import g, q, s, s2
+from phasekit.derivations import vocabulary
+from phasekit.derivations.symbols import V as V_symbol
+from phasekit.derivations.symbols import g, q, s, s2
 from tests.derivations.reference import attention_averages, exact_moments
 
 

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from phasekit.evidence import density, susceptibility
-from phasekit.minima import find_minima
 from phasekit.model import Model
 from phasekit.samplers import HMC, Samples, sample
+from phasekit.theory.minima import find_minima
 from tests.evidence.exact import linear_head, softmax_head
 
 

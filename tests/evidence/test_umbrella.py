@@ -8,9 +8,9 @@ import xarray as xr
 from phasekit.errors import InputError
 from phasekit.evidence import barrier, free_energy, umbrella
 from phasekit.evidence.umbrella import SpringTarget
+from phasekit.heads import build_energy, draw_dataset
+from phasekit.heads.starts import draw_starts
 from phasekit.model import Model
-from phasekit.networks import build_energy, draw_dataset
-from phasekit.networks.starts import draw_starts
 from phasekit.samplers import HMC, SGLD
 from tests.evidence.exact import softmax_head
 from tests.samplers.checks import keys

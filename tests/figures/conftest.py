@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 
 from figures import _cache, _ensembles
-from phasekit import plotting
+from phasekit.drawing import plotting
 from tests.figures import small
 
 #: The one picture whose PNG and PDF are written too: that costs seconds, and is plotting's job (see test_plotting.py).

@@ -9,11 +9,11 @@ from figures import _agreement, _cache, agreement, size_dependence
 from figures._agreement import at_zero_step, begun, steps_from, stiffest_curvature, theory
 from figures._agreement_tables import notes, summary
 from figures._samplings import Sampling
-from phasekit.minima import find_minima
+from phasekit.drawing.plotting import PAGE
+from phasekit.heads import build_energy, draw_dataset
 from phasekit.model import Model
-from phasekit.networks import build_energy, draw_dataset
-from phasekit.plotting import PAGE
 from phasekit.samplers import HMC
+from phasekit.theory.minima import find_minima
 from tests.figures import small
 
 TINY = Model(V=3, L=6, score="linear")

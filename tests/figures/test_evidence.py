@@ -8,11 +8,11 @@ import pytest
 
 from figures import _cache, _evidence, free_energy, hysteresis, susceptibility, table_warning
 from figures._evidence import LINEAR, SOFTMAX
-from phasekit import plotting
+from phasekit.drawing import plotting
 from phasekit.evidence import Place, early_warning
 from phasekit.evidence import susceptibility as measure
-from phasekit.minima import find_minima
-from phasekit.transitions import Transitions
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import Transitions
 from tests.figures import reading
 
 SIZES = {LINEAR: (40, 80, 120, 160, 200, 400), SOFTMAX: (300, 450, 600, 750, 900, 1437, 2600)}

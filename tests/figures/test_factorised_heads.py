@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from figures import _factorised, factorised_heads
-from phasekit.transitions import find_transitions
+from phasekit.theory.transitions import find_transitions
 
 
 def test_networks_jump_where_theory_says(drawn):

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from figures._trainings import Training
-from phasekit import plotting
+from phasekit.drawing import plotting
 from tests.figures import golden, small
 
 WRITTEN = {

@@ -5,9 +5,9 @@ import pytest
 
 from figures import _ensembles, attention_matrices, landscape, linear_transition, phase_diagrams, softmax_transition
 from figures._ensembles import LINEAR, LINEAR_TOKENS, SOFTMAX
-from phasekit.minima import find_minima
 from phasekit.model import Model
-from phasekit.transitions import find_transitions
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import find_transitions
 from tests.figures import reading
 
 

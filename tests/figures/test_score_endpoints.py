@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from figures import _cache, _endpoints, score_endpoints, score_posterior
-from phasekit import plotting
-from phasekit.action import row_posterior, row_sample
-from phasekit.minima import find_minima
+from phasekit.drawing import plotting
 from phasekit.model import Model
 from phasekit.scores import SSA
-from phasekit.transitions import Approach, endpoint
+from phasekit.theory.action import row_posterior, row_sample
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import Approach, endpoint
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from figures import _score_laws, score_laws
-from phasekit import plotting
+from phasekit.drawing import plotting
 from phasekit.errors import InputError
 
 KEPT = (("softmax", "wide_vocabulary"), ("1.5-entmax", "scarce_data"), ("sparsemax", "scarce_data"))

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from figures import _scores, _sweeps, score_networks, table_scores
-from phasekit import plotting
-from phasekit.minima import find_minima
+from phasekit.drawing import plotting
 from phasekit.model import Model
-from phasekit.runs.backends import Backend
-from phasekit.transitions import find_transitions
+from phasekit.runs.work.backends import Backend
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import find_transitions
 from tests.figures import reading
 
 SWEEP = """

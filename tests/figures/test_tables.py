@@ -9,10 +9,10 @@ import pytest
 from figures import _claims_linear, _tables, table_map
 from figures._ensembles import LINEAR
 from figures._laws import JUMP, ONSET, length_within, quoted, ratio_to_log_squared
-from phasekit.minima import find_minima
 from phasekit.model import Model
-from phasekit.scaling import Exponent
-from phasekit.transitions import find_transitions
+from phasekit.theory.minima import find_minima
+from phasekit.theory.scaling import Exponent
+from phasekit.theory.transitions import find_transitions
 from tests.figures import small
 
 

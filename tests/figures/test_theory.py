@@ -7,7 +7,7 @@ import pytest
 
 from figures._theory import minima_rows, pieces, stationary_curve
 from phasekit.model import Model
-from phasekit.transitions import find_transitions
+from phasekit.theory.transitions import find_transitions
 
 MODEL = Model(V=8, L=64, score="softmax")
 

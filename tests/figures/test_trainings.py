@@ -7,8 +7,8 @@ import pytest
 
 from figures import _cache, _trainings
 from figures._trainings import Training, draw_rows, energies_hold, network_rows, trained
+from phasekit.heads import Ensemble
 from phasekit.model import Model
-from phasekit.networks import Ensemble
 
 SMALL = Training(Model(V=3, L=6, score="softmax"), (40, 60), draws=2, starts=("uniform", "copy"), steps=60)
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from phasekit.runs.backends import Backend
-from phasekit.runs.expand import expand
-from phasekit.runs.progress import Silent
-from phasekit.runs.runner import run_sweep
-from phasekit.runs.store import Store
-from phasekit.runs.sweep import read_sweep
+from phasekit.runs.store.store import Store
+from phasekit.runs.sweeps.description import read_sweep
+from phasekit.runs.sweeps.expand import expand
+from phasekit.runs.work.backends import Backend
+from phasekit.runs.work.progress import Silent
+from phasekit.runs.work.runner import run_sweep
 
 
 class Here(Backend):

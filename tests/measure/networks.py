@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from phasekit.runs.estimators import Estimator, Outcome
+from phasekit.runs.procedures import Estimator, Outcome
 
 EXPONENT = 1.25
 

@@ -10,8 +10,8 @@ from phasekit.errors import InputError
 from phasekit.measure import measure_store
 from phasekit.measure.observables import QUANTITIES, advantage, copying, curves_of, pooling
 from phasekit.model import Model
-from phasekit.runs.expand import expand
-from phasekit.runs.sweep import load_sweep
+from phasekit.runs.sweeps.description import load_sweep
+from phasekit.runs.sweeps.expand import expand
 from tests.measure.networks import EXPONENT
 from tests.runs.conftest import ROOT
 

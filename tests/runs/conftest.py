@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from phasekit.runs.backends import LocalProcesses
-from phasekit.runs.expand import expand
-from phasekit.runs.progress import Silent
-from phasekit.runs.runner import run_sweep
-from phasekit.runs.store import Store
-from phasekit.runs.sweep import read_sweep
+from phasekit.runs.store.store import Store
+from phasekit.runs.sweeps.description import read_sweep
+from phasekit.runs.sweeps.expand import expand
+from phasekit.runs.work.backends import LocalProcesses
+from phasekit.runs.work.progress import Silent
+from phasekit.runs.work.runner import run_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs.checkpoint import load_state, save_state
-from phasekit.runs.estimators import Case, Estimator, Outcome, Place, Stopped
+from phasekit.runs.procedures import Case, Estimator, Outcome, Place, Stopped
+from phasekit.runs.procedures.checkpoint import load_state, save_state
 
 
 class Probe(Estimator):

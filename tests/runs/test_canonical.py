@@ -8,9 +8,9 @@ from signac.job import calc_id
 
 from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs.canonical import canonical, identify
-from phasekit.runs.estimators import get_estimator
-from phasekit.runs.task import Task
+from phasekit.runs.procedures import get_estimator
+from phasekit.runs.sweeps.canonical import canonical, identify
+from phasekit.runs.sweeps.task import Task
 
 
 @pytest.mark.parametrize("one", [1, 1.0, np.float64(1), np.float32(1), np.int32(1), np.uint8(1), np.array(1.0)])

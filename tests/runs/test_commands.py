@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 
 from phasekit import cli
-from phasekit.runs.collect import collect
-from phasekit.runs.status import look
+from phasekit.runs.store.collect import collect
+from phasekit.runs.store.status import look
 
 SWEEP = """
 about = "small networks"
@@ -203,7 +203,7 @@ def test_all_mistakes_of_a_file_are_printed(command, tmp_path):
 
 
 def test_an_empty_store_has_nothing_to_collect(command, tmp_path):
-    from phasekit.runs.store import Store
+    from phasekit.runs.store.store import Store
 
     store = Store.create(tmp_path / "store")
     status, _, err = command("collect", store.path, "--out", tmp_path / "x.csv")

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks._cluster import dask_cluster
 from phasekit.errors import InputError
-from phasekit.runs.backends import DaskCluster
-from phasekit.runs.collect import collect, to_dataset
+from phasekit.runs.store.collect import collect, to_dataset
+from phasekit.runs.work.backends import DaskCluster
 
 KILLS = int(os.environ.get("PHASEKIT_KILLS", "6"))
 GROUP = 2

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phasekit.runs.collect import collect, to_dataset
-from phasekit.runs.expand import expand
-from phasekit.runs.store import Store
-from phasekit.runs.sweep import load_sweep
+from phasekit.runs.store.collect import collect, to_dataset
+from phasekit.runs.store.store import Store
+from phasekit.runs.sweeps.description import load_sweep
+from phasekit.runs.sweeps.expand import expand
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("PHASEKIT_KILLS", "7"))

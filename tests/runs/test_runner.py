@@ -7,12 +7,12 @@ import shutil
 import numpy as np
 import pytest
 
-import phasekit.runs.worker as worker_module
+import phasekit.runs.work.worker as worker_module
 from phasekit.errors import InputError
-from phasekit.runs.collect import collect
-from phasekit.runs.plan import read_plans
-from phasekit.runs.status import look
-from phasekit.runs.worker import work
+from phasekit.runs.store.collect import collect
+from phasekit.runs.store.plan import read_plans
+from phasekit.runs.store.status import look
+from phasekit.runs.work.worker import work
 
 PROBES = 20  # 2 lengths, 2 values of P, 5 seeds
 
@@ -183,8 +183,8 @@ def test_how_a_result_was_made_is_recorded(run, written):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_stops_the_run_with_the_systems_words(run, written, monkeypatch, number, tmp_path):
-    from phasekit.runs.backends import Backend
-    from phasekit.runs.store import Store
+    from phasekit.runs.store.store import Store
+    from phasekit.runs.work.backends import Backend
 
     class Here(Backend):
         workers, threads, description = 1, 1, "this process"
@@ -213,8 +213,8 @@ def test_a_full_disk_stops_the_run_with_the_systems_words(run, written, monkeypa
 
 
 def test_other_errors_of_the_system_are_not_taken_for_a_full_disk(run, written, monkeypatch, tmp_path):
-    from phasekit.runs.store import Store
-    from phasekit.runs.worker import Job
+    from phasekit.runs.store.store import Store
+    from phasekit.runs.work.worker import Job
 
     store = Store.create(tmp_path / "store")
 
@@ -245,7 +245,7 @@ def test_a_long_task_saves_its_state_and_goes_on_from_it(run, written, tmp_path)
         (stopper,) = [run_.stop_file for run_ in running]
         stopper.touch()
 
-    import phasekit.runs.runner as module
+    import phasekit.runs.work.runner as module
 
     running = []
     original = module._Run.__init__

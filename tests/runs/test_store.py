@@ -12,9 +12,9 @@ import signac
 
 from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs.estimators import Outcome, get_estimator
-from phasekit.runs.store import BrokenTask, Store
-from phasekit.runs.task import Task
+from phasekit.runs.procedures import Outcome, get_estimator
+from phasekit.runs.store.store import BrokenTask, Store
+from phasekit.runs.sweeps.task import Task
 
 VALUES = {"start": np.array(["uniform", "copy"]), "U": np.array([0.1, np.nan]), "converged": np.array([True, False])}
 OUTCOME = Outcome(VALUES, {"A": np.arange(8.0).reshape(2, 2, 2)}, {"dtype": "float32"})
@@ -166,7 +166,7 @@ def test_many_writers_at_once(store, tasks):
 
 
 def test_a_full_disk_leaves_nothing_half_written(store, tasks, monkeypatch):
-    import phasekit.runs.store as module
+    import phasekit.runs.store.store as module
 
     written = []
 

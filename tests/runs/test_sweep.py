@@ -5,10 +5,10 @@ import pytest
 
 from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs.expand import expand
-from phasekit.runs.ranges import parse_values
-from phasekit.runs.sweep import SweepErrors, load_sweep, read_sweep
-from phasekit.transitions import find_transitions
+from phasekit.runs.sweeps.axes import parse_values
+from phasekit.runs.sweeps.description import SweepErrors, load_sweep, read_sweep
+from phasekit.runs.sweeps.expand import expand
+from phasekit.theory.transitions import find_transitions
 
 GOOD = """
 about = "test"

@@ -7,14 +7,14 @@ import pytest
 
 from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs import calibrate as module
-from phasekit.runs.backends import LocalProcesses
-from phasekit.runs.calibrate import LONGEST, Trial, calibrate, choose
-from phasekit.runs.foretell import cost
-from phasekit.runs.processes import take_gpu, visible_gpus
-from phasekit.runs.progress import Lines, Pace, duration
-from phasekit.runs.runner import Summary
-from phasekit.runs.task import Task
+from phasekit.runs.sweeps.task import Task
+from phasekit.runs.work import calibrate as module
+from phasekit.runs.work.backends import LocalProcesses
+from phasekit.runs.work.calibrate import LONGEST, Trial, calibrate, choose
+from phasekit.runs.work.foretell import cost
+from phasekit.runs.work.processes import take_gpu, visible_gpus
+from phasekit.runs.work.progress import Lines, Pace, duration
+from phasekit.runs.work.runner import Summary
 from tests.runs.conftest import ROOT
 from tests.runs.probes import Probe, environment
 
@@ -42,7 +42,7 @@ def test_every_process_gets_a_device_of_its_own(monkeypatch):
 
 
 def test_a_device_comes_free_when_its_process_is_killed(tmp_path):
-    code = f"import sys, time; from phasekit.runs.processes import take_gpu; from pathlib import Path\n" \
+    code = f"import sys, time; from phasekit.runs.work.processes import take_gpu; from pathlib import Path\n" \
            f"print(take_gpu(['0'], Path({str(tmp_path)!r})), flush=True); time.sleep(60)"  # fmt: skip
     holder = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
+from phasekit.heads import build_energy, draw_dataset, draw_starts
 from phasekit.model import Model
-from phasekit.networks import build_energy, draw_dataset, draw_starts
 from phasekit.samplers import HMC, SGLD, HeadsTarget, hmc, langevin, sample, sgld
 from tests.samplers import checks
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
+from phasekit.heads import Dataset, build_energy, draw_dataset
 from phasekit.model import Model
-from phasekit.networks import Dataset, build_energy, draw_dataset
 from phasekit.samplers import MinibatchTarget, sgld
 from phasekit.samplers.noise import UniformStreams
 from tests.samplers import checks, targets

@@ -11,9 +11,9 @@ import torch
 import xarray as xr
 
 from phasekit.errors import InputError
+from phasekit.heads import build_energy, draw_dataset
+from phasekit.heads.order_parameters import order_parameters
 from phasekit.model import Model
-from phasekit.networks import build_energy, draw_dataset
-from phasekit.networks.order_parameters import order_parameters
 from phasekit.samplers import HMC, SGLD, ChainDiverged, Decay, Langevin, Samples, driver, get_method, sample
 from phasekit.samplers.checkpoint import Checkpoint
 

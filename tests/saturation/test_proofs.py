@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from derivations.catalogue import DERIVATIONS
-from derivations.proof import NotProven
-from derivations.saturation import crossover, imbalance, magnification
-from derivations.saturation.common import Delta, M, at_most, b, d, n, proved, require_sign, ssa, z
-from derivations.saturation.proofs import PROOFS
-from derivations.symbols import lam
+from phasekit.derivations.catalogue import DERIVATIONS
+from phasekit.derivations.proof import NotProven
+from phasekit.derivations.saturation import crossover, imbalance, magnification
+from phasekit.derivations.saturation.common import Delta, M, at_most, b, d, n, proved, require_sign, ssa, z
+from phasekit.derivations.saturation.proofs import PROOFS
+from phasekit.derivations.symbols import lam
 from phasekit.errors import InputError
 from phasekit.saturation import THEOREMS, crossover_gap, get_theorem
 

@@ -14,7 +14,7 @@ from phasekit.errors import InputError
 from phasekit.model import Model
 
 if TYPE_CHECKING:
-    from phasekit.minima import Minima
+    from phasekit.theory.minima import Minima
 
 #: Chains of a sweep stay at each P for a short time only.
 _ESS_MIN = 20.0
@@ -60,7 +60,7 @@ def susceptibility(
 
 def _theory(model: Model) -> Minima | None:
     """Return the theory's branches; None where there is no theory of the posterior: samples stand alone then."""
-    from phasekit.minima import find_minima
+    from phasekit.theory.minima import find_minima
 
     try:
         return find_minima(model, "posterior")

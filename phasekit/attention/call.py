@@ -1,0 +1,129 @@
+"""The arguments of one attention call, checked once and brought into the shapes that the paths work with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from phasekit.errors import InputError
+from phasekit.scores import Score
+
+
+@dataclass(frozen=True)
+class Call:
+    """Arguments of ``scored_attention``, with at least one axis of heads: (..., heads, length, d)."""
+
+    score: Score
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    dropout: float
+    causal: bool
+    scale: float
+    parameters: Mapping[str, Tensor] | None
+    offset: int
+
+    @property
+    def heads(self) -> int:
+        return self.query.shape[-3]
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """The axes before the heads."""
+        return _lead(self.query, self.key, self.value)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no logit, or nothing to weight by them."""
+        return 0 in (*self.lead, self.heads, self.query.shape[-2], *self.value.shape[-2:])
+
+    def batched(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None, list[Tensor]]:
+        """Return query, key, value, mask and the score's values with one axis before the heads.
+
+        Shapes are (batch, heads, length, dim); for the mask (batch or 1, heads or 1, queries or 1, keys or 1); for the
+        values (batch, heads, 1, 1).
+        """
+        lead = self.lead
+        query, key, value = (
+            tensor.expand(*lead, *tensor.shape[-3:]).reshape(-1, *tensor.shape[-3:])
+            for tensor in (self.query, self.key, self.value)
+        )
+        values = self.score.values(self.parameters, query)
+        numbers = [number.expand(*lead, self.heads, 1, 1).reshape(-1, self.heads, 1, 1) for number in values.values()]
+        return query, key, value, self._batched_mask(), numbers
+
+    def _batched_mask(self) -> Tensor | None:
+        if self.mask is None:
+            return None
+        mask = self.mask.reshape((1,) * (self.query.dim() - self.mask.dim()) + tuple(self.mask.shape))
+        if mask.shape[:-3].numel() > 1:
+            mask = mask.expand(*self.lead, *mask.shape[-3:])
+        return mask.reshape(-1, *mask.shape[-3:])
+
+
+def read_call(
+    score: Score,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout: float,
+    causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+    parameters: Mapping[str, Tensor] | None,
+    offset: int,
+) -> Call:
+    """Check the arguments.
+
+    Raises
+    ------
+    InputError
+        One line that names the argument, its value and what is allowed.
+    """
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if tensor.dim() < 2:
+            raise InputError(name, tuple(tensor.shape), "must have at least the axes (length, dim)")
+        if not tensor.is_floating_point() or tensor.dtype != query.dtype:
+            raise InputError(name, str(tensor.dtype), "query, key and value must have the same floating-point dtype")
+    query, key, value = (tensor[None] if tensor.dim() == 2 else tensor for tensor in (query, key, value))
+    heads, shared = query.shape[-3], key.shape[-3]
+    if not query.shape[-1]:
+        raise InputError("query", tuple(query.shape), "must have at least one number in its last axis")
+    if key.shape[-1] != query.shape[-1]:
+        raise InputError("key", tuple(key.shape), f"its last axis must be the query's, {query.shape[-1]}")
+    if heads != shared and not (enable_gqa and shared and heads % shared == 0):
+        fewer = " or a divisor of that" if enable_gqa else "; for fewer heads: enable_gqa=True"
+        allowed = f"must have {heads} heads{fewer}"
+        raise InputError("key", tuple(key.shape), allowed)
+    if value.shape[-3:-1] != key.shape[-3:-1]:
+        raise InputError("value", tuple(value.shape), f"heads and length must be the key's, {tuple(key.shape[-3:-1])}")
+    if not 0 <= dropout < 1:
+        raise InputError("dropout_p", dropout, "must be at least 0 and below 1")
+    lead = _lead(query, key, value)
+    if mask is not None:
+        _check_mask(mask, (*lead, heads, query.shape[-2], key.shape[-2]))
+    scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    return Call(score, query, key, value, mask, float(dropout), causal, scale, parameters, offset)
+
+
+def _check_mask(mask: Tensor, logits: tuple[int, ...]) -> None:
+    fits = zip(reversed(mask.shape), reversed(logits), strict=False)
+    if mask.dim() > len(logits) or any(size not in (1, full) for size, full in fits):
+        raise InputError("attn_mask", tuple(mask.shape), f"its shape must broadcast to {logits}")
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise InputError("attn_mask", str(mask.dtype), "must be boolean (True: may attend) or floating point (added)")
+
+
+def _lead(*tensors: Tensor) -> tuple[int, ...]:
+    """Return the axes before (heads, length, dim), broadcast against each other."""
+    try:
+        lead: torch.Size = torch.broadcast_shapes(*(tensor.shape[:-3] for tensor in tensors))  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        shapes = [tuple(tensor.shape) for tensor in tensors]
+        raise InputError("query, key, value", shapes, "the axes before the heads must broadcast") from None
+    return tuple(lead)

@@ -1,0 +1,152 @@
+"""Parameters of scores inside models of transformers: created with the model, initialised, saved and loaded with it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import MethodType
+from typing import Any, NamedTuple
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from phasekit.attention.hf.attention import PARAMETERS
+from phasekit.errors import InputError
+from phasekit.scores import CosFormer, Score, ScoreParameters
+
+#: The entry of a saved configuration that says which score the model was trained with.
+RECORD = "phasekit_score"
+
+
+class Registered(NamedTuple):
+    """A score under one of transformers' names for attention implementations."""
+
+    score: Score
+    learn: bool
+
+
+#: By name. Filled by :func:`phasekit.attention.hf.register`.
+REGISTERED: dict[str, Registered] = {}
+
+
+def attach(model: PreTrainedModel) -> int:
+    """Give every attention module that runs a registered score parameters of its own, one set for each head.
+
+    Models built after :func:`phasekit.attention.hf.register` have them already. Call this after
+    ``model.set_attn_implementation("ssa")``, before an optimiser is made.
+
+    Returns
+    -------
+    int
+        How many modules got new parameters.
+
+    Raises
+    ------
+    InputError
+        If a score can't run in a model, or the model's configuration says that it was trained with another score.
+    """
+    _check_record(model)
+    created = 0
+    for module in _attention_modules(model):
+        name = module.config._attn_implementation
+        score, learn = REGISTERED[name]
+        if isinstance(score, CosFormer) and score.M is None:
+            allowed = "must be given, or weights would depend on the length of what comes later; register one with it"
+            raise InputError("score cosformer: M", None, allowed)
+        if getattr(module, "score_name", None) == name:
+            continue
+        module.score_name = name
+        if not learn:
+            continue
+        parameters = score.make_parameters(_heads(module))
+        like = next(module.parameters())
+        setattr(module, PARAMETERS, parameters if like.is_meta else parameters.to(like.device))
+        created += 1
+    for part in model.modules():
+        if isinstance(part, PreTrainedModel) and next(_attention_modules(part), None) is not None:
+            part._init_weights = MethodType(_init_weights, part)  # type: ignore[method-assign]
+            part.save_pretrained = MethodType(_save_pretrained, part)  # type: ignore[method-assign]
+    return created
+
+
+def _attention_modules(model: nn.Module) -> Iterator[Any]:
+    """Yield the modules that go through the attention interface with a registered score."""
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        if getattr(config, "_attn_implementation", None) in REGISTERED and _goes_through_interface(type(module)):
+            yield module
+
+
+def _goes_through_interface(kind: type[nn.Module]) -> bool:
+    """Whether a module's forward looks attention up in transformers' table."""
+    code = getattr(inspect.unwrap(kind.forward), "__code__", None)
+    return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
+
+
+def _heads(module: Any) -> int:
+    for place in (module, module.config):
+        for name in ("num_heads", "num_attention_heads", "n_heads", "n_head"):
+            if isinstance(heads := getattr(place, name, None), int):
+                return heads
+    raise InputError("model", type(module).__name__, "doesn't say how many heads it has")
+
+
+def _init_weights(self: PreTrainedModel, module: nn.Module) -> None:
+    """Initialise the parameters that a checkpoint didn't have; what was loaded bears transformers' mark and stays."""
+    if not isinstance(module, ScoreParameters):
+        type(self)._init_weights(self, module)  # type: ignore[no-untyped-call]
+    elif not all(getattr(parameter, "_is_hf_initialized", False) for parameter in module.parameters()):
+        module.reset_parameters()
+
+
+def _save_pretrained(self: PreTrainedModel, *args: Any, **others: Any) -> Any:
+    """Save, with the score's description in the configuration."""
+    with _recorded(self):
+        return type(self).save_pretrained(self, *args, **others)
+
+
+@contextmanager
+def _recorded(model: PreTrainedModel) -> Iterator[None]:
+    """Write the score into the configurations for as long as a checkpoint is written.
+
+    Not longer: people build the other arm of a comparison from the same configuration object.
+    """
+    modules = list(_attention_modules(model))
+    for module in modules:
+        setattr(module.config, RECORD, REGISTERED[module.config._attn_implementation].score.describe())
+    try:
+        yield
+    finally:
+        for module in modules:
+            if hasattr(module.config, RECORD):
+                delattr(module.config, RECORD)
+
+
+def _check_record(model: PreTrainedModel) -> None:
+    """Compare what a loaded configuration says about its score with what is going to run, and forget it.
+
+    Raises
+    ------
+    InputError
+        If they differ in more than the values at which learned parameters start.
+    """
+    configs = {id(part.config): part.config for part in model.modules() if isinstance(part, PreTrainedModel)}
+    for config in configs.values():
+        record = getattr(config, RECORD, None)
+        if record is None:
+            continue
+        name = config._attn_implementation
+        if name not in REGISTERED:
+            allowed = (
+                f"the checkpoint was trained with score {record['name']}: pass attn_implementation={record['name']!r}"
+            )
+            raise InputError("attn_implementation", name, f"{allowed}, or delete {RECORD} from its config.json")
+        score = REGISTERED[name].score
+        if _fixed(score.describe(), score) != _fixed(record, score):
+            raise InputError("attn_implementation", name, f"stands for {score.describe()}, the checkpoint has {record}")
+        delattr(config, RECORD)
+
+
+def _fixed(description: dict[str, Any], score: Score) -> dict[str, Any]:
+    return {name: value for name, value in description.items() if name not in score.learnable}

@@ -1,0 +1,79 @@
+"""Make scores known to transformers by name."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from phasekit.attention.hf.attention import attend, visible
+from phasekit.attention.hf.parameters import REGISTERED, Registered, attach
+from phasekit.errors import InputError
+from phasekit.scores import Score, get_score, names
+
+
+def register(score: Score | str | None = None, name: str | None = None, *, learn: bool = True) -> list[str]:
+    """Make a score, or all of them, usable as ``attn_implementation`` of any model that uses the attention interface.
+
+    Models built from then on create the score's parameters for every layer and head, and save and load them with their
+    checkpoints. Causal modules that come without a mask are refused: they would see the future.
+
+    Parameters
+    ----------
+    score : Score or str, optional
+        All scores at their default fields if left out.
+    name : str, optional
+        The name to use; the score's own if left out. A name that transformers uses already gets ``phasekit-`` in front.
+        Registering a name of ours again replaces the score for models built later.
+    learn : bool
+        Whether the score's parameters are learned, or stay at the fields.
+
+    Returns
+    -------
+    list of str
+        The names that ``attn_implementation`` now takes.
+
+    Raises
+    ------
+    InputError
+        For an unknown score, a ``name`` without a score, or a name that transformers would take for something else.
+    """
+    _create_parameters_with_models()
+    if score is None:
+        if name is not None:
+            raise InputError("score", None, f"which score shall have the name {name!r}?")
+        return [_register(get_score(known), known, learn) for known in names()]
+    score = score if isinstance(score, Score) else get_score(score)
+    return [_register(score, score.name if name is None else name, learn)]
+
+
+def _register(score: Score, name: str, learn: bool) -> str:
+    if not name or "/" in name or "|" in name or "flash" in name:
+        raise InputError("name", name, "must be a plain name: no '/', no '|', no 'flash'")
+    taken = {"eager", *ALL_ATTENTION_FUNCTIONS.valid_keys()} - REGISTERED.keys()
+    key = f"phasekit-{name}" if name in taken else name
+    REGISTERED[key] = Registered(score, learn)
+    AttentionInterface.register(key, functools.partial(attend, score, learn))
+    AttentionMaskInterface.register(key, visible)
+    return key
+
+
+def _create_parameters_with_models() -> None:
+    """Let every model attach parameters at the end of its construction, once per process.
+
+    This is the last moment at which they are still part of the model that a checkpoint is loaded into, and transformers
+    offers no hook there.
+    """
+    original = PreTrainedModel.post_init
+    if hasattr(original, "attaches_scores"):
+        return
+
+    @functools.wraps(original)
+    def post_init(self: PreTrainedModel) -> Any:
+        attach(self)
+        return original(self)  # type: ignore[no-untyped-call]
+
+    post_init.attaches_scores = True  # type: ignore[attr-defined]
+    PreTrainedModel.post_init = post_init  # type: ignore[method-assign]

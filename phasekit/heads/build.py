@@ -1,0 +1,77 @@
+"""Which way of computing the energy suits which model and data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+
+from phasekit.device import resolve_device, resolve_dtype
+from phasekit.errors import InputError
+from phasekit.heads.energy import Energy, common_model
+from phasekit.heads.energy_linear_tokens import LinearTokenEnergy
+from phasekit.heads.energy_moments import MomentEnergy
+from phasekit.heads.energy_sequences import SequenceEnergy
+from phasekit.heads.energy_tokens import TokenEnergy
+from phasekit.heads.factorised import FactorisedEnergy
+from phasekit.model import Model
+from phasekit.scores import Linear
+from phasekit.tasks.copy import Dataset
+
+Path = Literal["auto", "moments", "sequences"]
+
+
+def build_energy(
+    datasets: Sequence[Dataset], *, dtype: str = "float32", device: str | torch.device = "auto", path: Path = "auto"
+) -> Energy:
+    """Return the energy U of heads trained on these data sets.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        Their models may differ in P only.
+    dtype : "float32" or "float64"
+    device : str
+        "auto" takes the GPU where there is one.
+    path : "auto", "moments" or "sequences"
+        How the energy is computed from G, factorised or not. For positional inputs: from second moments, by running
+        every sequence, or whichever takes fewer operations.
+        With token+position inputs every sequence is run; for linear attention "auto" sums over keys first.
+
+    Raises
+    ------
+    InputError
+        For an unknown device, dtype or path, data sets that don't belong together, or "moments" with token+position.
+    """
+    model = common_model([d.model for d in datasets])
+    torch_device = device if isinstance(device, torch.device) else resolve_device(device)
+    torch_dtype = resolve_dtype(dtype)
+    if path not in get_args(Path):
+        raise InputError("path", path, f"must be one of {', '.join(get_args(Path))}")
+    energy = _of_logits(model, datasets, torch_device, torch_dtype, path)
+    return energy if model.key_dim is None else FactorisedEnergy(energy)
+
+
+def _of_logits(
+    model: Model, datasets: Sequence[Dataset], device: torch.device, dtype: torch.dtype, path: Path
+) -> Energy:
+    """Return the energy as a function of W and G, whatever the prior of G."""
+    if model.inputs == "token+position":
+        if path == "moments":
+            raise InputError("path", path, "second moments don't determine the energy with token+position inputs")
+        summed_first = isinstance(model.score, Linear) and path == "auto"
+        return (LinearTokenEnergy if summed_first else TokenEnergy)(datasets, device, dtype)
+    if path == "auto":
+        longest = max(d.tokens.shape[0] for d in datasets)
+        path = "moments" if moments_are_cheaper(model.V, model.L, longest) else "sequences"
+    kind: type[Energy] = MomentEnergy if path == "moments" else SequenceEnergy
+    return kind(datasets, device, dtype)
+
+
+def moments_are_cheaper(V: int, L: int, P: int) -> bool:
+    """Compare the multiplications of one gradient: 4V²L² + 2L³ from moments, 2PL²V + 3PLV² from sequences.
+
+    Always true from P = L·V on.
+    """
+    return 4 * V**2 * L**2 + 2 * L**3 <= P * (2 * L**2 * V + 3 * L * V**2)

@@ -1,0 +1,178 @@
+"""The energy U(W, G) of an ensemble of heads, and what every way of computing it has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from phasekit.errors import InputError
+from phasekit.model import Model
+from phasekit.tasks.copy import Dataset
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Averages over positions and training sequences, each of shape (datasets, members).
+
+    Attributes
+    ----------
+    loss : ‖y - f‖², summed over the vocabulary
+    s, s2 : first and second moment of the row sums of A
+    g : copy overlap, the entry of A that looks one position back
+    q : ‖A‖_F² / L
+    """
+
+    loss: Tensor
+    s: Tensor
+    s2: Tensor
+    g: Tensor
+    q: Tensor
+
+
+class Gradient(Protocol):
+    """The gradient of U for fixed buffers W, G, dW, dG: the inner step of training and sampling.
+
+    Binding once and calling many times lets an implementation keep its workspace.
+    """
+
+    def __call__(self) -> None:
+        """Overwrite dW and dG by dU/dW and dU/dG (priors included) at what W and G hold now."""
+
+    def likelihood(self) -> Tensor:
+        """Return U without its prior terms, shape (D, M), at the W and G of the last call."""
+
+
+class Energy(ABC):
+    """U(W, G) for D data sets times M members (docs/theory.md, section 1).
+
+        U = 1/(2κL) Σ_μ ‖Y^μ - A^μ X^μ W‖²  +  ‖W‖²/(2σ_w²)  +  ‖G‖²/(2σ_g²)
+
+    Everywhere, ``W`` has shape (D, M, V, V) and ``G`` shape (D, M, n, n), both contiguous, with n = L for positional
+    inputs and n = V + L for token+position inputs (tokens first). M is free: it may change from call to call.
+    Where G is factorised (:class:`phasekit.heads.factorised.FactorisedEnergy`), ``G`` holds its two factors.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        Their models may differ in P only.
+    device : torch.device
+    dtype : torch.float32 or torch.float64
+
+    Raises
+    ------
+    InputError
+        If there is no data set, models differ in more than P, or the score isn't a function of logits.
+    """
+
+    #: Name of the way the energy is computed, for records.
+    path: str
+
+    def __init__(self, datasets: Sequence[Dataset], device: torch.device, dtype: torch.dtype) -> None:
+        self.datasets = list(datasets)
+        self.model = common_model([d.model for d in self.datasets])
+        self.device, self.dtype = device, dtype
+        self.P = torch.tensor([[d.tokens.shape[0]] for d in self.datasets], dtype=dtype, device=device)
+
+    @property
+    def logit_size(self) -> int:
+        """n: G is n×n."""
+        return self.model.L if self.model.inputs == "positional" else self.model.V + self.model.L
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes of one member's W and G."""
+        return (self.model.V, self.model.V), (self.logit_size, self.logit_size)
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """Prior standard deviations of an entry of W and of G."""
+        return self.model.sigma_w, self.model.sigma_g
+
+    @property
+    def logit_precision(self) -> float:
+        """1/σ_g², the prior's curvature in G; 0 for a factorised head, whose prior lies on the factors."""
+        return self.model.sigma_g**-2 if self.model.key_dim is None else 0.0
+
+    @property
+    def scale(self) -> float:
+        """1/(κL), the prefactor of the likelihood's gradient."""
+        return 1.0 / (self.model.kappa * self.model.L)
+
+    @abstractmethod
+    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
+        """Return what computes the gradient at ``W, G`` into ``dW, dG``, as often as these buffers change."""
+
+    @abstractmethod
+    def averages(self, W: Tensor, G: Tensor) -> Averages:
+        """Return loss, s, s₂, g and q."""
+
+    @abstractmethod
+    def mean_attention(self, G: Tensor) -> Tensor:
+        """Return the attention matrix averaged over the training sequences, shape (D, M, L, L)."""
+
+    @abstractmethod
+    def in_double(self) -> Energy:
+        """Return the same energy in float64."""
+
+    def energy_and_gradient(self, W: Tensor, G: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return U, shape (D, M), with dU/dW and dU/dG."""
+        dW, dG = torch.empty_like(W), torch.empty_like(G)
+        gradient = self.bind(W, G, dW, dG)
+        gradient()
+        return gradient.likelihood() + self.prior(W, G), dW, dG
+
+    def prior(self, W: Tensor, G: Tensor) -> Tensor:
+        """Return ‖W‖²/(2σ_w²) + ‖G‖²/(2σ_g²), shape (D, M)."""
+        return 0.5 * (
+            W.square().sum((-2, -1)) / self.model.sigma_w**2 + G.square().sum((-2, -1)) * self.logit_precision
+        )
+
+    def logit_matrix(self, G: Tensor) -> Tensor:
+        """Return the matrix G of the logits, shape (D, M, n, n)."""
+        return G
+
+    def mirrored(self, W: Tensor, G: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (W, G) times a sign, shape (D, M), of each member: the same head, for linear attention."""
+        return W * sign[..., None, None], G * sign[..., None, None]
+
+
+class PositionalEnergy(Energy):
+    """What the energies for positional inputs share: one attention matrix for all sequences."""
+
+    def mean_attention(self, G: Tensor) -> Tensor:
+        return self.model.score.rows(G)
+
+    def positional_averages(self, A: Tensor, error: Tensor) -> Averages:
+        """Return the averages, given A (D, M, L, L) and Σ_μ ‖Y - AXW‖² (D, M)."""
+        sums = A.sum(-1)
+        return Averages(
+            loss=error / (self.P * self.model.L),
+            s=sums.mean(-1),
+            s2=sums.square().mean(-1),
+            g=A.roll(-1, dims=-2).diagonal(dim1=-2, dim2=-1).mean(-1),
+            q=A.square().sum((-2, -1)) / self.model.L,
+        )
+
+
+def common_model(models: Sequence[Model]) -> Model:
+    """Return the first model, after checking that the others differ from it in P only.
+
+    Raises
+    ------
+    InputError
+        If there is none, they differ in more, or their score needs more than logits.
+    """
+    if not models:
+        raise InputError("models", [], "at least one is needed")
+    first = models[0]
+    for model in models[1:]:
+        if model.at(P=first.P) != first:
+            raise InputError("models", str(model), "all models of one ensemble must agree in everything but P")
+    if not first.score.uses_logits:
+        raise InputError("score", first.score.name, "networks need a score that is a function of logits")
+    return first

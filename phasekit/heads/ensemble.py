@@ -1,0 +1,115 @@
+"""A trained ensemble: what every member ended up as, in one labelled data set."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from phasekit.errors import InputError
+from phasekit.files import atomic
+from phasekit.heads.adam import Adam
+from phasekit.model import Model
+
+_FORMAT = "phasekit trained ensemble 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Trained heads: data sets times members.
+
+    Attributes
+    ----------
+    data : xarray.Dataset
+        Dimensions ``dataset`` (coordinates ``P``, ``data_seed``) and ``member`` (coordinates ``start``, ``number``).
+        For each member, evaluated in float64 at the end of training:
+
+        * ``U``, ``loss``: energy; mean over positions and sequences of ‖y - f‖²
+        * ``gradient_norm``, ``excess``: ‖∇U‖; and the estimate ½(σ_w²‖∂U/∂W‖² + σ_g²‖∂U/∂G‖²) of U's distance to its
+          minimum, exact where the priors are the only curvature
+        * ``converged``, ``failed``: excess within tolerance of U; not finite (then all else is NaN)
+        * ``a1, aG`` (``c1, cG`` for linear attention), ``coverage``, ``s``, ``s2``, ``g``, ``q``
+        * ``W``, ``G``, and ``A``: the attention matrix, averaged over the data with token+position inputs
+
+        Attributes: ``model`` (JSON, without P), ``settings`` (JSON), ``seed``, ``tolerance``, ``steps``, ``dtype``,
+        ``device``, ``path`` (how the energy was computed) and the version.
+    """
+
+    data: xr.Dataset
+
+    @property
+    def model(self) -> Model:
+        """The model, without P."""
+        return Model(**json.loads(self.data.attrs["model"]))
+
+    @property
+    def settings(self) -> Adam:
+        """The optimiser's settings."""
+        return Adam(**json.loads(self.data.attrs["settings"]))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one plain dictionary a member: its labels and numbers, and where and how it was computed."""
+        data = self.data
+        names = [name for name, variable in data.variables.items() if set(variable.dims) == {"dataset", "member"}]
+        shared = {name: data.attrs[name] for name in ("seed", "steps", "dtype", "device", "path")}
+        return [
+            {
+                "P": int(data.P[d]),
+                "data_seed": int(data.data_seed[d]),
+                "start": str(data.start.values[m]),
+                "number": int(data.number[m]),
+                **{str(name): data[name].values[d, m].item() for name in names},
+                **shared,
+            }
+            for d in range(data.sizes["dataset"])
+            for m in range(data.sizes["member"])
+        ]
+
+    def save(self, path: str | Path) -> None:
+        """Write netCDF, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the path can't be written to.
+        """
+        with atomic(path) as temporary:
+            self.data.to_netcdf(temporary, engine="h5netcdf")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ensemble:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        InputError
+            If the file is missing or is something else.
+        """
+        try:
+            data = xr.load_dataset(path, engine="h5netcdf")
+        except (OSError, ValueError) as error:
+            raise InputError("ensemble file", str(path), f"can't be read ({error})") from None
+        if data.attrs.get("format") != _FORMAT:
+            raise InputError("ensemble file", str(path), f"must be a {_FORMAT!r} file")
+        return cls(data)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        dataset: dict[str, Any],
+        member: dict[str, Any],
+        arrays: dict[str, np.ndarray[Any, Any]],
+        attributes: dict[str, Any],
+    ) -> Ensemble:
+        """Label arrays of shape (datasets, members, ...)."""
+        trailing = {"W": ("token", "output"), "G": ("query_input", "key_input"), "A": ("query", "key")}
+        variables = {name: (("dataset", "member", *trailing.get(name, ())), values) for name, values in arrays.items()}
+        coordinates = {
+            **{name: ("dataset", values) for name, values in dataset.items()},
+            **{name: ("member", values) for name, values in member.items()},
+        }
+        return cls(xr.Dataset(variables, coordinates, {"format": _FORMAT, **attributes}))

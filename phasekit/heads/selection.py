@@ -1,0 +1,71 @@
+"""Keep the runs that reached the lowest minimum, and count the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from phasekit.errors import InputError
+from phasekit.heads.ensemble import Ensemble
+
+FATES = ("kept", "higher energy", "not converged", "failed")
+
+
+@dataclass(frozen=True, eq=False)
+class Selection(Ensemble):
+    """An ensemble whose members were sorted into those at the lowest minimum and the others.
+
+    Attributes
+    ----------
+    data : xarray.Dataset
+        The ensemble's, and ``fate`` (dataset, member): "kept", "higher energy", "not converged" or "failed";
+        ``U_lowest`` (dataset): the lowest energy of a converged member, NaN if there is none;
+        attribute ``selection_tolerance``.
+    """
+
+    def counts(self, fate: str) -> NDArray[np.int64]:
+        """Return how many members of each data set met a fate.
+
+        Raises
+        ------
+        InputError
+            For an unknown fate.
+        """
+        if fate not in FATES:
+            raise InputError("fate", fate, f"must be one of {', '.join(FATES)}")
+        return np.asarray((self.data.fate == fate).sum("member").values)
+
+    def mean(self, name: str) -> xr.DataArray:
+        """Return a quantity averaged over the kept members of each data set (NaN where none was kept)."""
+        return self.data[name].where(self.data.fate == "kept").mean("member")
+
+    def spread(self, name: str) -> xr.DataArray:
+        """Return the standard deviation of a quantity over the kept members of each data set."""
+        return self.data[name].where(self.data.fate == "kept").std("member")
+
+
+def select_lowest(ensemble: Ensemble, tolerance: float = 1e-4) -> Selection:
+    """Keep, for each data set, the converged members whose U is within ``tolerance`` (relative) of the lowest.
+
+    Near a first-order transition different starts end in different minima; only the lowest is what the theory's
+    global branch describes.
+
+    Raises
+    ------
+    InputError
+        If the tolerance is not a finite number of at least 0.
+    """
+    if not (np.isfinite(tolerance) and tolerance >= 0):
+        raise InputError("tolerance", tolerance, "must be a finite number of at least 0")
+    data = ensemble.data
+    lowest = data.U.where(data.converged).min("member")
+    fate = np.select(
+        [data.failed.values, ~data.converged.values, (data.U - lowest > tolerance * abs(lowest)).values],
+        ["failed", "not converged", "higher energy"],
+        "kept",
+    )
+    data = data.assign(fate=(("dataset", "member"), fate), U_lowest=lowest)
+    return Selection(data.assign_attrs(selection_tolerance=tolerance))

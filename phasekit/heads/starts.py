@@ -1,0 +1,146 @@
+"""Where training starts: on the uniform branch, on the copy branch, or anywhere the prior allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from phasekit.errors import InputError
+from phasekit.heads.factorised import factor_scale
+from phasekit.model import Model
+from phasekit.streams import stream
+
+# Perturbation of the ordered starts, in units of the prior's standard deviations: breaks symmetries, leaves the branch.
+_NOISE = 0.02
+_LARGEST_LOGIT = 1e4
+# Share of U(0, 0) that an ordered start's logits cost: for linear attention, and at most.
+_CHEAP, _DEAR = 0.1, 1.0
+
+Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
+    """Return W (V, V) and G (n, n) where a member starts; with a ``key_dim``, W_Q and W_K (2, d, n) in place of G.
+
+    * ``"uniform"``: uniform attention, the pooling branch.
+    * ``"copy"``: attention raised one position back, the copy branch.
+    * ``"random"``: W and G drawn from their priors.
+
+    The first two carry noise of 2 % of the prior, and the readout that is best for their attention if data were
+    infinite: ``W = w₁Π + w(1 - Π)`` of docs/theory.md, section 2. The draw belongs to (seed, start, member) alone.
+    Factors start from the noisy logits, split evenly between W_Q and W_K (see :func:`factors_of`).
+
+    Raises
+    ------
+    InputError
+        For an unknown start, or a seed or member that is no whole number of at least 0.
+    """
+    if start not in STARTS:
+        raise InputError("start", start, f"must be one of {', '.join(STARTS)}")
+    V, n = model.V, model.L + (0 if model.inputs == "positional" else model.V)
+    random = stream(f"start {start}", seed, member)
+    W, pattern, d = model.sigma_w * random.standard_normal((V, V)), STARTS[start], model.key_dim
+    if pattern is None and d is not None:
+        return W, factor_scale(model.sigma_g, d) * random.standard_normal((2, d, n))
+    G = model.sigma_g * random.standard_normal((n, n))
+    if pattern is None:
+        return W, G
+    logits = pattern(model)
+    W, G = _NOISE * W + best_readout(model, logits), _NOISE * G + _queries_and_keys(model, logits)
+    return W, G if d is None else factors_of(G, d)
+
+
+def factors_of(G: NDArray[np.float64], d: int) -> NDArray[np.float64]:
+    """Return W_Q and W_K, shape (2, d, n), of equal norms, whose product is G, or what d dimensions can hold of it.
+
+    The cheapest factors of G = Σ_k σ_k u_k v_kᵀ are √σ_k u_k and √σ_k v_k. Of a G of higher rank the d largest singular
+    values are kept, raised in proportion so that their sum, the nuclear norm, stays.
+    """
+    u, singular, v = np.linalg.svd(G)
+    kept = np.zeros((2, d, len(G)))
+    rank = min(d, len(G))
+    root = np.sqrt(singular[:rank] * (singular.sum() / max(singular[:rank].sum(), np.finfo(float).tiny)))
+    kept[0, :rank], kept[1, :rank] = root[:, None] * u.T[:rank], root[:, None] * v[:rank]
+    return kept
+
+
+def draw_starts(
+    models: Sequence[Model], starts: Sequence[tuple[str, int]], seed: int, dtype: torch.dtype, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return W and G (or both factors of G), led by (D, M), for models times members, each a pair (start, member)."""
+    draws = [[draw_start(model, start, seed, member) for start, member in starts] for model in models]
+    W, G = (np.stack([np.stack([draw[k] for draw in row]) for row in draws]) for k in (0, 1))
+    return torch.from_numpy(W).to(device, dtype), torch.from_numpy(G).to(device, dtype)
+
+
+@lru_cache
+def uniform_logits(model: Model) -> NDArray[np.float64]:
+    """Return equal logits: 0 where the rows of A sum to 1 anyway, else as high as the prior makes it cheap."""
+    ones = np.ones((model.L, model.L))
+    return 0 * ones if model.score.normalised else _affordable_height(model, ones, _CHEAP) * ones
+
+
+@lru_cache
+def copy_logits(model: Model) -> NDArray[np.float64]:
+    """Return logits raised one position back: to half of the weight where rows sum to 1, else as is cheap.
+
+    No minimum below U(0, 0) has logits that cost more than U(0, 0): a start beyond is brought down to it. Scores that
+    grow as a small power would else start far away, with huge logits.
+    """
+    shift = np.roll(np.eye(model.L), 1, axis=1).T
+
+    def missing_weight(height: float) -> float:
+        return float((_attention(model, height * shift) * shift).sum(1).mean()) - 0.5
+
+    if not model.score.normalised:
+        return _affordable_height(model, shift, _CHEAP) * shift
+    highest = min(_LARGEST_LOGIT, _affordable_height(model, shift, _DEAR))
+    if missing_weight(highest) <= 0:
+        return highest * shift
+    return float(brentq(missing_weight, 0.0, _LARGEST_LOGIT, xtol=1e-6)) * shift
+
+
+def best_readout(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return W = w₁Π + w(1 - Π), best for this attention on infinite data (docs/theory.md, section 2)."""
+    V, L = model.V, model.L
+    t = (model.P or 0.0) * model.sigma_w**2 / (model.kappa * V)
+    A = _attention(model, logits)
+    sums = A.sum(1)
+    s, s2, g, q = sums.mean(), (sums**2).mean(), np.roll(A, -1, axis=0).diagonal().mean(), (A**2).sum() / L
+    w1, w = t * s / (1 + t * s2), t * g / (1 + t * q)
+    mean = np.full((V, V), 1 / V)
+    return np.asarray(w1 * mean + w * (np.eye(V) - mean))
+
+
+STARTS: dict[str, Callable[[Model], NDArray[np.float64]] | None] = {
+    "uniform": uniform_logits,
+    "copy": copy_logits,
+    "random": None,
+}
+
+
+def _attention(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(model.score.rows(torch.from_numpy(logits)))
+
+
+def _affordable_height(model: Model, pattern: NDArray[np.float64], share: float) -> float:
+    """Return the height at which the pattern's prior cost is that share of U(0, 0) = P/(2κ)."""
+    cost = (_queries_and_keys(model, pattern) ** 2).sum() / model.sigma_g**2
+    return float(np.sqrt(share * (model.P or 0.0) / (model.kappa * cost)))
+
+
+def _queries_and_keys(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return G whose logits are these whatever the tokens: a constant is shared by all four blocks."""
+    if model.inputs == "positional":
+        return logits
+    V, L = model.V, model.L
+    G = np.zeros((V + L, V + L))
+    constant = logits.min()
+    G += constant / 4
+    G[V:, V:] += logits - constant
+    return G

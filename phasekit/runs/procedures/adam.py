@@ -1,0 +1,85 @@
+"""Networks trained with Adam, from several starts, on one data set each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from phasekit.runs.procedures.base import Case, Estimator, Outcome, Place, Stopped
+from phasekit.runs.procedures.checkpoint import load_state, save_state
+from phasekit.runs.procedures.heads import HeadsEstimator, path_of
+
+
+class AdamNetworks(HeadsEstimator):
+    """Minimise U with Adam; a member is a network. See :func:`phasekit.heads.train` for the settings.
+
+    Parameters
+    ----------
+    steps, rate, final_rate, decay
+        Adam's schedule.
+    starts, members, seed
+        See :class:`phasekit.runs.procedures.heads.HeadsEstimator`.
+    tolerance : float
+        When a network counts as converged.
+    dtype : "float32" or "float64"
+    attention : bool
+        Whether to keep the attention matrices (members·L² numbers for each task).
+    """
+
+    name: ClassVar[str] = "adam"
+
+    steps: int = Field(1000, ge=1)
+    rate: float = Field(0.1, gt=0)
+    final_rate: float = Field(1e-5, gt=0)
+    decay: Literal["cosine", "exponential"] = "cosine"
+    tolerance: float = Field(1e-7, gt=0)
+    dtype: Literal["float32", "float64"] = "float32"
+    attention: bool = False
+
+    @property
+    def length(self) -> int:
+        return self.steps
+
+    def shortened(self, length: int) -> Estimator:
+        return self.model_copy(update={"steps": length})
+
+    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+        from phasekit.heads import Adam, AdamEnsemble, draw_dataset, train_on
+
+        settings = Adam(steps=self.steps, rate=self.rate, final_rate=self.final_rate, decay=self.decay)
+
+        def pause(ensemble: AdamEnsemble) -> None:
+            stop = place.must_stop()
+            if place.checkpoint is not None and (stop or place.must_save()):
+                save_state(place.checkpoint, ensemble.state())
+            if stop:
+                raise Stopped
+
+        trained = train_on(
+            [draw_dataset(model, seed) for model, seed in cases],
+            starts=self.starts,
+            members=self.members,
+            seed=self.seed,
+            settings=settings,
+            tolerance=self.tolerance,
+            dtype=self.dtype,
+            device=place.device,
+            path=path_of(cases[0][0]),
+            state=load_state(place.checkpoint),
+            pause=pause,
+        )
+        data = trained.data
+        names = [name for name, variable in data.data_vars.items() if variable.dims == ("dataset", "member")]
+        labels = {"start": data.start.values.astype(str), "number": data.number.values}
+        about: dict[str, Any] = {name: data.attrs[name] for name in ("dtype", "device", "path")}
+        return [
+            Outcome(
+                values={**labels, **{str(name): np.array(data[name].values[d]) for name in names}},
+                arrays={"A": np.array(data.A.values[d])} if self.attention else {},
+                about=about,
+            )
+            for d in range(len(cases))
+        ]

@@ -1,0 +1,74 @@
+"""What estimators of many networks on one data set have in common: where networks start, and what a gradient costs."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Hashable
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from phasekit.model import Model
+from phasekit.runs.procedures.base import Estimator
+
+
+class HeadsEstimator(Estimator, ABC):
+    """An estimator whose members are heads from several starts.
+
+    Parameters
+    ----------
+    starts : "uniform", "copy", "random"
+        The ends of a first-order window, and draws from the prior.
+    members : int
+        Heads from each start.
+    seed : int
+        Of the heads' starts (and noise).
+    """
+
+    version: ClassVar[int] = (
+        2  # from 2 on, copy starts of scores with slow tails are no higher than any head can afford
+    )
+
+    starts: tuple[Literal["uniform", "copy", "random"], ...] = ("uniform", "copy")
+    members: int = Field(1, ge=1)
+    seed: int = Field(0, ge=0)
+
+    @field_validator("starts")
+    @classmethod
+    def _some_starts(cls, starts: tuple[str, ...]) -> tuple[str, ...]:
+        if not starts or len(set(starts)) != len(starts):
+            raise ValueError("must be a list of different starts, with at least one")
+        return starts
+
+    def check(self, model: Model) -> None:
+        from phasekit.heads.energy import common_model
+        from phasekit.tasks.copy import number_of_sequences
+
+        number_of_sequences(model)
+        common_model([model])
+
+    def together(self, model: Model) -> Hashable:
+        # The way the energy is computed is chosen for each model by itself, whoever shares its ensemble.
+        return model.at(P=None), path_of(model)
+
+    @property
+    def gradients(self) -> int:
+        """Gradients that one head takes."""
+        return self.length
+
+    def operations(self, model: Model) -> float:
+        V, L, P = model.V, model.L, model.P or 1.0
+        gradients = self.gradients * self.members * len(self.starts)
+        if path_of(model) == "moments":
+            return gradients * (4.0 * V**2 * L**2 + 2.0 * L**3)
+        return gradients * P * (2.0 * L**2 * V + 3.0 * L * V**2)
+
+
+def path_of(model: Model) -> Any:
+    """Return how the energy of a model is computed: one of :data:`phasekit.heads.build.Path`."""
+    from phasekit.heads.build import moments_are_cheaper
+    from phasekit.tasks.copy import number_of_sequences
+
+    if model.inputs == "token+position":
+        return "auto"
+    return "moments" if moments_are_cheaper(model.V, model.L, number_of_sequences(model)) else "sequences"

@@ -1,0 +1,251 @@
+"""Sweep descriptions: TOML files in ``sims/`` that say which tasks to run.
+
+::
+
+    about = "P* of softmax attention against L"
+    seeds = 8                            # data sets for each model: 0 … 7, or a list
+    measure = "P_star"                   # what `phasekit measure` locates (optional): P1, P2, P_star, or a list
+    along = "L"                          # the sizes that an exponent is fitted over (optional)
+
+    [model]                              # what all tasks share
+    score = "softmax"                    # or a table: {name = "ssa", n = 3.0}
+    V = 8
+
+    [axes]                               # every combination of these; axes.py says how to write them
+    L = [16, 32, 64, 128, 256]
+    P = "0.8..1.25 in 9 × P_star"
+
+    [estimator]
+    name = "adam"                        # its settings follow
+    steps = 1000
+
+    [preset.quick]                       # what the preset changes; same keys as above
+    seeds = 3
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from phasekit.errors import InputError
+from phasekit.model import AXES, Model
+from phasekit.runs.procedures import Estimator, get_estimator
+from phasekit.runs.sweeps.axes import AxisValues, parse_values
+
+PRESETS = ("quick", "full")
+Threshold = Literal["P1", "P2", "P_star"]
+#: Axes whose values are words or tables, and not numbers.
+WORD_AXES = ("score", "inputs")
+_INTEGER_AXES = ("P", "V", "L")
+
+
+class SweepErrors(InputError):
+    """All mistakes of a sweep description, one line each."""
+
+    def __init__(self, mistakes: list[str]) -> None:
+        self.mistakes = mistakes
+        ValueError.__init__(self, "; ".join(mistakes))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.mistakes,)
+
+
+class _Written(BaseModel):
+    """The keys that a description may have, and their rough types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    about: str = ""
+    seeds: int | list[int] = Field(4)
+    measure: Threshold | list[Threshold] | None = None
+    along: Literal["V", "L"] | None = None
+    group: int | None = Field(None, ge=1)
+    model: dict[str, Any] = Field(default_factory=dict)
+    axes: dict[str, Any] = Field(default_factory=dict)
+    estimator: dict[str, Any]
+    preset: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A checked sweep description.
+
+    Attributes
+    ----------
+    name : str
+        The file's name without suffix.
+    source : str
+        The file, for messages.
+    about : str
+    preset : str or None
+    model : dict
+        Fields that all models share.
+    axes : name to :class:`AxisValues`, or to a list of words or tables (score, inputs)
+    seeds : tuple of int
+    estimator : Estimator
+    measure : tuple of "P1", "P2", "P_star"
+        The thresholds that are to be located.
+    along : "V", "L" or None
+        The axis that exponents are fitted along.
+    group : int or None
+        Tasks in an ensemble; measured if None.
+    """
+
+    name: str
+    source: str
+    about: str
+    preset: str | None
+    model: dict[str, Any]
+    axes: dict[str, AxisValues | tuple[Any, ...]]
+    seeds: tuple[int, ...]
+    estimator: Estimator
+    measure: tuple[str, ...] = ()
+    along: str | None = None
+    group: int | None = None
+
+
+def load_sweep(path: str | Path, preset: str | None = None) -> Sweep:
+    """Read and check a sweep description.
+
+    Raises
+    ------
+    SweepErrors
+        With one line for every mistake: the file, the line or key, the value, and what is allowed.
+    InputError
+        If the file can't be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("sweep", str(path), f"can't be read ({getattr(error, 'strerror', None) or error})") from None
+    try:
+        written = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SweepErrors([f"{path}: not TOML: {error}"]) from None
+    return read_sweep(written, name=Path(path).stem, source=str(path), preset=preset)
+
+
+def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: str | None = None) -> Sweep:
+    """Check a description that was read from TOML; see :func:`load_sweep`."""
+    mistakes: list[str] = []
+    raw = _rough(written, source)
+    for known in raw.preset:
+        if known not in PRESETS:
+            mistakes.append(str(InputError(f"{source}: preset", known, f"must be one of {', '.join(PRESETS)}")))
+    if preset is not None:
+        if preset not in PRESETS:
+            raise InputError("preset", preset, f"must be one of {', '.join(PRESETS)}")
+        raw = _rough(_merge(written, raw.preset.get(preset, {})), source)
+
+    def checked(function: Any, key: str, *arguments: Any) -> Any:
+        """Call a function; note an InputError under its key, and return None then."""
+        try:
+            return function(*arguments)
+        except InputError as error:
+            field = f"{source}: {key}" if error.field in ("", key) else f"{source}: {key}.{error.field}"
+            mistakes.append(str(InputError(field, error.value, error.allowed)))
+            return None
+
+    axes = {axis: checked(_axis, f"axes.{axis}", axis, values) for axis, values in raw.axes.items()}
+    seeds = checked(_seeds, "seeds", raw.seeds)
+    estimator = checked(get_estimator, "estimator", raw.estimator)
+    both = sorted(set(raw.model) & set(raw.axes))
+    mistakes += [
+        str(InputError(f"{source}: model.{key}", raw.model[key], f"is an axis too (axes.{key}); leave one out"))
+        for key in both
+    ]
+    measure = tuple(raw.measure) if isinstance(raw.measure, list) else (raw.measure,) if raw.measure else ()
+    if raw.along is not None and not measure:
+        mistakes.append(str(InputError(f"{source}: along", raw.along, "goes with measure, which is missing")))
+    if raw.along is not None and raw.along not in raw.axes:
+        mistakes.append(str(InputError(f"{source}: along", raw.along, f"must be an axis: {', '.join(raw.axes)}")))
+    if None not in axes.values() and not both:
+        checked(_first_model, "model", raw.model, axes)
+    if mistakes:
+        raise SweepErrors(mistakes)
+    return Sweep(name, source, raw.about, preset, raw.model, axes, seeds, estimator, measure, raw.along, raw.group)
+
+
+def _rough(written: Mapping[str, Any], source: str) -> _Written:
+    try:
+        return _Written(**written)
+    except ValidationError as error:
+        known = ", ".join(_Written.model_fields)
+        lines = {}
+        for found in error.errors():
+            keys = [str(part) for part in found["loc"] if not _is_type(part)]
+            unknown, missing = found["type"] == "extra_forbidden", found["type"] == "missing"
+            rule = f"unknown; keys are {known}" if unknown else "missing" if missing else _in_words(keys[0], found)
+            key = ".".join(keys[:2])
+            lines[key] = str(InputError(f"{source}: {key}", None if missing else found["input"], rule))
+        raise SweepErrors(list(lines.values())) from None
+
+
+def _is_type(part: Any) -> bool:
+    """Whether pydantic names one of several allowed types here, and no key."""
+    return part == "int" or str(part).startswith(("list[", "literal["))
+
+
+def _in_words(key: str, found: Any) -> str:
+    if key == "seeds":
+        return "must be a number of seeds, or a list of seeds"
+    if key == "measure":
+        return f"must be one of {', '.join(get_args(Threshold))}, or a list of them"
+    return str(found["msg"]).replace("Input should be", "must be")
+
+
+def _merge(written: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description with a preset's changes: tables are merged, all else is replaced."""
+    merged = {**written, **changes}
+    for key in ("model", "axes", "estimator"):
+        if key in changes and isinstance(written.get(key), Mapping):
+            merged[key] = {**written[key], **changes[key]}
+            if key == "estimator" and changes[key].get("name", written[key].get("name")) != written[key].get("name"):
+                merged[key] = dict(changes[key])
+    return merged
+
+
+def _axis(name: str, written: Any) -> AxisValues | tuple[Any, ...]:
+    if name in WORD_AXES:
+        values = tuple(written) if isinstance(written, list) else (written,)
+        if not values:
+            raise InputError("", written, "must hold at least one value")
+        return values
+    if name not in AXES:
+        raise InputError("", name, f"an axis must be one of {', '.join((*AXES, *WORD_AXES))}")
+    parsed = parse_values("", written)
+    if parsed.thresholds and name != "P":
+        raise InputError("", written, "only P can be multiples of a threshold")
+    return parsed
+
+
+def _seeds(written: int | list[int]) -> tuple[int, ...]:
+    if isinstance(written, int):
+        if written < 1:
+            raise InputError("", written, "must be at least 1, or a list of seeds")
+        return tuple(range(written))
+    if not written or min(written) < 0 or len(set(written)) != len(written):
+        raise InputError("", written, "must hold at least one seed, each of at least 0, and none twice")
+    return tuple(written)
+
+
+def _first_model(fields: Mapping[str, Any], axes: Mapping[str, Any]) -> None:
+    """Check the shared fields with the first value of every axis."""
+    for key in fields:
+        if key not in Model.model_fields:
+            raise InputError(key, fields[key], f"unknown; fields are {', '.join(Model.model_fields)}")
+    first = {name: values.first if isinstance(values, AxisValues) else values[0] for name, values in axes.items()}
+    if isinstance(axes.get("P"), AxisValues) and axes["P"].thresholds:
+        first["P"] = 1.0
+    elif "P" not in {**fields, **first}:
+        raise InputError("P", None, "missing: give it here or as an axis")
+    for name in _INTEGER_AXES:
+        if name in first and name in axes:
+            first[name] = round(first[name]) or 1
+    Model(**fields, **first)

@@ -1,0 +1,1 @@
+"""What networks are trained on: data sets and their targets."""

@@ -1,0 +1,75 @@
+"""The copy task's data: token sequences, i.i.d. uniform (docs/theory.md, section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasekit.errors import InputError
+from phasekit.model import Model
+from phasekit.streams import stream
+
+Tokens = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """The training sequences of one model.
+
+    Attributes
+    ----------
+    model : Model
+        With P the number of sequences.
+    tokens : integer array, shape (P, L)
+        Values 0 … V - 1. The target of position i is token i - 1, cyclically.
+    seed : int
+        What the sequences were drawn from.
+    """
+
+    model: Model
+    tokens: Tokens
+    seed: int
+
+
+def draw_dataset(model: Model, seed: int) -> Dataset:
+    """Draw P sequences of L tokens, i.i.d. uniform over the vocabulary.
+
+    The draw is keyed by (seed, V, L, P): models that differ only in score, inputs, priors or temperature see the same
+    sequences, models with another P see independent ones.
+
+    Raises
+    ------
+    InputError
+        If P was left out or is no whole number, the seed is no whole number of at least 0, or the head's matrices
+        don't fit into memory.
+    """
+    P = number_of_sequences(model)
+    _check_room(model)
+    smallest = np.min_scalar_type(model.V - 1)
+    tokens = stream("data", seed, model.V, model.L, P).integers(model.V, size=(P, model.L), dtype=smallest)
+    return Dataset(model, tokens, seed)
+
+
+def _check_room(model: Model) -> None:
+    """Refuse a head whose W or G nobody could store, before its data are drawn, which may take for ever."""
+    for name, side in (("V", model.V), ("L", model.L)):
+        try:
+            np.empty((side, side))  # is promised, not touched
+        except (MemoryError, ValueError):
+            raise InputError(name, side, f"a matrix of {name} × {name} numbers doesn't fit into memory") from None
+
+
+def number_of_sequences(model: Model) -> int:
+    """Return P as an integer.
+
+    Raises
+    ------
+    InputError
+        If P was left out or is no whole number.
+    """
+    if model.P is None or not model.P.is_integer():
+        raise InputError("P", model.P, "networks need a whole number of training sequences")
+    return round(model.P)

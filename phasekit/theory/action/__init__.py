@@ -1,0 +1,70 @@
+"""Effective actions: one object per score function and estimator, over numerics emitted by ``derivations/``."""
+
+from phasekit.errors import InputError
+from phasekit.model import Estimator, Inputs, Model
+from phasekit.scores import Entmax, Linear, PerHead, Score, Softmax, Sparsemax
+from phasekit.theory.action.base import Action, Averages, Jet, Profile
+from phasekit.theory.action.entmax import EntmaxMap
+from phasekit.theory.action.linear import LinearMap
+from phasekit.theory.action.linear_posterior import LinearPosterior
+from phasekit.theory.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
+from phasekit.theory.action.pooling_vector import PoolingVector
+from phasekit.theory.action.row_posterior import RowPosterior
+from phasekit.theory.action.softmax import SoftmaxMap
+from phasekit.theory.action.two_level import SmoothMap
+
+_LINEAR_POSTERIOR: dict[Inputs, Action] = {"positional": LinearPosterior(), "token+position": PoolingVector()}
+_LINEAR_MAP = LinearMap()
+_SOFTMAX, _ENTMAX = SoftmaxMap(), EntmaxMap()
+
+
+def action_for(model: Model, estimator: Estimator = "map") -> Action:
+    """Return the effective action of a model under an estimator.
+
+    Raises
+    ------
+    InputError
+        If there is no theory for this combination.
+    """
+    score = model.score
+    if model.key_dim is not None:
+        return nuclear_action(model, estimator)
+    if isinstance(score, Linear):
+        return _LINEAR_MAP if estimator == "map" else _LINEAR_POSTERIOR[model.inputs]
+    reason = _why_not(score)
+    if reason is not None:
+        raise InputError("score", score.name, f"has no theory: {reason}")
+    if estimator == "posterior":
+        return RowPosterior(score)
+    if isinstance(score, Softmax):
+        return _SOFTMAX
+    return _ENTMAX if isinstance(score, Entmax | Sparsemax) else SmoothMap(score)
+
+
+def _why_not(score: Score) -> str | None:
+    """Return what keeps a score from the theories of normalised scores; None if nothing does."""
+    if isinstance(score, PerHead):
+        return "a model is one head; give it one of the scores"
+    if not score.uses_logits:
+        return "its weights are no function of the logits"
+    if not score.normalised:
+        return "its rows don't sum to one"
+    return None
+
+
+__all__ = [
+    "Action",
+    "Averages",
+    "EntmaxMap",
+    "Jet",
+    "LinearMap",
+    "LinearNuclear",
+    "LinearPosterior",
+    "PoolingVector",
+    "Profile",
+    "RowPosterior",
+    "SmoothMap",
+    "SoftmaxMap",
+    "SoftmaxNuclear",
+    "action_for",
+]

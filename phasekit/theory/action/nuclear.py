@@ -1,0 +1,259 @@
+"""What Adam's minimum over the factors of G = W_Qᵀ W_K does to the prior (docs/theory.md, section 9).
+
+With key dimension d, the factors cost (‖W_Q‖² + ‖W_K‖²)√d/(2σ_g), and at fixed G at least √d ‖G‖_*/σ_g: the nuclear
+norm, the sum of the singular values. A singular value x of G is a product of two weights, each √x at the minimum, so
+the natural coordinate is the root: with x = σ_g z²/(2√d) it costs z²/2. In z the action is smooth, and its origin
+always stationary, with the prior's curvature 1 as long as the data don't pull on x itself.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasekit.errors import InputError
+from phasekit.model import Estimator, Model, Parameters
+from phasekit.theory import solve
+from phasekit.theory.action.base import Action, Array, Averages, Jet, Point, Profile
+from phasekit.theory.action.generated import softmax_map as generated
+from phasekit.theory.action.softmax import largest_gap
+
+_ROUNDING = 1e-9  # of the radicand of s
+_NODES = 600  # values of the readout between which copying minima of linear attention are looked for
+
+
+class NuclearAction(Action):
+    """An action whose prior is √d ‖G‖_*/σ_g.
+
+    Parameters
+    ----------
+    key_dim : int
+        d.
+    """
+
+    symmetric: ClassVar[bool] = True
+    pinned: ClassVar[bool] = True
+
+    def __init__(self, key_dim: int) -> None:
+        self.key_dim = key_dim
+
+    def price(self, p: Parameters) -> Array:
+        """Return √d/σ_g, the cost of a singular value of G."""
+        return np.asarray(np.sqrt(self.key_dim) / p.sigma_g)
+
+
+class SoftmaxNuclear(NuclearAction):
+    """One logit per row, that of the copied position, stands a gap Δ above the others.
+
+    The logits Δ (S − 11ᵀ/L), of zero row mean, have L − 1 singular values Δ. No other logits with the same copy weight
+    cost less or gain more (``phasekit derive nuclear``), but they need d ≥ L − 1.
+    """
+
+    coordinates: ClassVar[tuple[str, ...]] = ("gap",)
+    order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
+    cells: ClassVar[int] = 64
+
+    def physical(self, z: Point, p: Parameters) -> Point:
+        return (np.asarray(self._bend(p) * z[0] ** 2 / 2),)
+
+    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
+        bend = self._bend(p)
+        return (z[0] * (1 + bend * _data_slope(bend * z[0] ** 2 / 2, p)),)
+
+    def jet(self, z: Point, p: Parameters) -> Jet:
+        bend = self._bend(p)
+        value, slope, curvature = generated.jet(bend * z[0] ** 2 / 2, *_without_prior(p))
+        second = 1 + bend * slope + curvature * (bend * z[0]) ** 2
+        return Jet(value + z[0] ** 2 / 2, (z[0] * (1 + bend * slope),), ((second,),))
+
+    def loss(self, z: Point, p: Parameters) -> Array:
+        return generated.loss(self.physical(z, p)[0], *_without_prior(p))
+
+    def averages(self, z: Point, p: Parameters) -> Averages:
+        return Averages(*generated.averages(self.physical(z, p)[0], p.L))
+
+    def path(self, p: Parameters, cells: int) -> Array:
+        # The path coordinate is the gap. A minimum at gap 0 is the origin, which needs no search.
+        return largest_gap(p, lambda gap: (p.L - 1) * self.price(p))[:, None] * np.linspace(0.0, 1.0, cells + 1)
+
+    def profile(self, u: Array, p: Parameters) -> Profile:
+        return Profile((np.sqrt(2 * u / self._bend(p)),), (p.L - 1) * self.price(p) + _data_slope(u, p))
+
+    def _bend(self, p: Parameters) -> Array:
+        """d²Δ/dz²: the gap is bend · z²/2."""
+        return 1 / ((p.L - 1) * self.price(p))
+
+
+class LinearNuclear(NuclearAction):
+    """A has a row sum s, and r − 1 more singular values c, along as many modes of the shift; r = min(d, L).
+
+    Every mode costs and gains alike, so those there is room for are all used equally. With d ≥ L the pattern is
+    c1 11ᵀ/L + cG S with c = cG; below, copying is a shift of rank d. The path (coordinate s) covers minima that only
+    pool, with c = 0; :meth:`further` finds those that copy.
+    """
+
+    coordinates: ClassVar[tuple[str, ...]] = ("s", "c")
+    order_parameters: ClassVar[tuple[str, str]] = ("c1", "cG")
+    cells: ClassVar[int] = 128
+
+    def physical(self, z: Point, p: Parameters) -> Point:
+        return tuple(np.asarray(b * x * np.abs(x) / 2) for b, x in zip(self._bends(p), z, strict=True))
+
+    def whitened(self, x: Point, p: Parameters) -> Point:
+        """Turn physical coordinates (s, c) into whitened ones."""
+        return tuple(np.sign(y) * np.sqrt(2 * np.abs(y) / b) for b, y in zip(self._bends(p), x, strict=True))
+
+    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
+        return self.jet(z, p).gradient
+
+    def jet(self, z: Point, p: Parameters) -> Jet:
+        a, b = self._bends(p)
+        slope_a, slope_b = a * np.abs(z[0]), b * np.abs(z[1])
+        s, c = self.physical(z, p)
+        value, g1, g2, h11, h12, h22 = self._data(s, c, p)
+        # Where z = 0 the curvature differs between the two signs of x; take the side that the data pull to.
+        pull_a, pull_b = (np.where(x == 0, -np.abs(g), np.sign(x) * g) for x, g in ((z[0], g1), (z[1], g2)))
+        mixed = h12 * slope_a * slope_b
+        return Jet(
+            value + (z[0] ** 2 + z[1] ** 2) / 2,
+            (z[0] + g1 * slope_a, z[1] + g2 * slope_b),
+            ((1 + a * pull_a + h11 * slope_a**2, mixed), (mixed, 1 + b * pull_b + h22 * slope_b**2)),
+        )
+
+    def loss(self, z: Point, p: Parameters) -> Array:
+        s, s2, g, q = self.averages(z, p)
+        t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+        w1, w = t * s / (1 + t * s2), t * g / (1 + t * q)
+        return np.asarray(((1 - w1 * s) ** 2 + (p.V - 1) * ((1 - w * g) ** 2 + w**2 * (q - g**2))) / p.V)
+
+    def averages(self, z: Point, p: Parameters) -> Averages:
+        s, c = self.physical(z, p)
+        m = self._others(p)
+        return Averages(s, s**2, (s + m * c) / p.L, (s**2 + m * c**2) / p.L)
+
+    def path(self, p: Parameters, cells: int) -> Array:
+        # The data's force on s is below 2hV/(t s³), h = P/(2κV): beyond this s the prior wins.
+        t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+        largest = np.cbrt(p.P / (p.kappa * t * np.sqrt(p.pooling_cost) * self.price(p))) * np.ones(p.shape)
+        return largest[:, None] * np.linspace(0.0, 1.0, cells + 1) ** 2
+
+    def profile(self, u: Array, p: Parameters) -> Profile:
+        nothing = np.zeros(np.shape(u))
+        slope = np.sqrt(p.pooling_cost) * self.price(p) + self._data(u, nothing, p)[1]
+        return Profile(self.whitened((u, nothing), p), slope)
+
+    def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
+        """Return stationary points that copy, from the readout w = t g/(1 + t q).
+
+        Stationarity in c reads w − c w² = ±k, and gives c; the definition of w is then quadratic in s. What remains is
+        stationarity in s, one function of w on each root; its sign changes are bracketed on a grid.
+        """
+        t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+        low, high = self._threshold(p), np.sqrt(t * (1 + self._others(p)) / (4 * p.L))
+        models = np.flatnonzero(low < high)
+        q, steps = p[models], np.linspace(0.0, 1.0, _NODES + 1)
+        nodes = np.exp(np.log(low[models])[:, None] + np.log(high / low)[models, None] * steps)
+        owners, points, starts = [], [], []
+        for sign in (-1.0, 1.0):
+            grid = self._with_ends(nodes, q, sign)
+            for sheet in (-1.0, 1.0):
+                extras = (np.full(nodes.shape, sheet), np.full(nodes.shape, sign))
+                positive = self._balance(grid, q.expand(), *extras) >= 0
+                row, k = np.nonzero(positive[:, :-1] != positive[:, 1:])
+                ends = (np.full(row.size, sheet), np.full(row.size, sign))
+                w = solve.root(self._balance, grid[row, k], grid[row, k + 1], q[row], *ends)
+                s, c, room = self._from_readout(w, q[row], *ends)
+                good = (room > -_ROUNDING) & (s > 0) & np.isfinite(w)
+                owners.append(models[row[good]])
+                points.append(self.whitened((s[good], c[good]), q[row[good]]))
+                starts.append(w[good])
+        return (
+            np.concatenate(owners),
+            tuple(np.concatenate(x) for x in zip(*points, strict=True)),
+            np.concatenate(starts),
+        )
+
+    def _with_ends(self, nodes: Array, p: Parameters, sign: float) -> Array:
+        """Move the first node beyond each end of a solution for s, where its two roots meet, to that end."""
+
+        def room(w: Array, p: Parameters) -> Array:
+            return self._from_readout(w, p, np.asarray(1.0), np.asarray(sign))[2]
+
+        inside = room(nodes, p.expand()) > 0
+        row, k = np.nonzero(inside[:, :-1] != inside[:, 1:])
+        moved = nodes.copy()
+        moved[row, np.where(inside[row, k], k + 1, k)] = solve.root(room, nodes[row, k], nodes[row, k + 1], p[row])
+        return moved
+
+    def _balance(self, w: Array, p: Parameters, sheet: Array, sign: Array) -> Array:
+        s, c, _ = self._from_readout(w, p, sheet, sign)
+        return self._data(s, c, p)[1] + np.sign(s) * np.sqrt(p.pooling_cost) * self.price(p)
+
+    def _from_readout(self, w: Array, p: Parameters, sheet: Array, sign: Array) -> tuple[Array, Array, Array]:
+        """Return s, c, and the radicand of s (negative: no solution; then s is that of 0), at readout ``sign`` · w."""
+        t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+        k = self._threshold(p)
+        c = sign * (w - k) / w**2
+        room = 1 - 4 * w**2 * p.L / t + 4 * self._others(p) * np.abs(c) * k
+        return sign * (1 + sheet * np.sqrt(np.maximum(room, 0.0))) / (2 * w), c, room
+
+    def _threshold(self, p: Parameters) -> Array:
+        """k: a mode of the shift grows from zero where the readout exceeds it."""
+        return np.asarray(self.price(p) * p.L**2 * p.kappa * p.V / (p.P * (p.V - 1)))
+
+    def _others(self, p: Parameters) -> Array:
+        """r − 1: how many modes there are besides the uniform one."""
+        return np.minimum(float(self.key_dim), p.L) - 1
+
+    def _bends(self, p: Parameters) -> tuple[Array, Array]:
+        """d²s/dz² and d²c/dz²: r − 1 singular values L c of G and one √λ s cost z²/2 (r = 1: c plays no role)."""
+        others = np.maximum(self._others(p), 1.0)
+        return 1 / (np.sqrt(p.pooling_cost) * self.price(p)), 1 / (p.L * others * self.price(p))
+
+    def _data(self, s: Array, c: Array, p: Parameters) -> tuple[Array, ...]:
+        """Return Φ(s, c) and its derivatives by s, c, ss, sc, cc (``phasekit derive nuclear``)."""
+        t, half = p.P * p.sigma_w**2 / (p.kappa * p.V), p.P / (2 * p.kappa * p.V)
+        m, pull = self._others(p), 2 * half * (p.V - 1) / p.L
+        per_s = 1 / (1 + t * s**2)
+        g, q = (s + m * c) / p.L, (s**2 + m * c**2) / p.L
+        per_q = 1 / (1 + t * q)
+        w = t * g * per_q
+        w_s, w_c = t / p.L * per_q * (1 - 2 * s * w), t * m / p.L * per_q * (1 - 2 * c * w)
+        return (
+            half * per_s + half * (p.V - 1) * (1 - w * g),
+            -2 * half * t * s * per_s**2 - pull * w * (1 - s * w),
+            -pull * m * w * (1 - c * w),
+            -2 * half * t * (1 - 3 * t * s**2) * per_s**3 - pull * (w_s * (1 - 2 * s * w) - w**2),
+            -pull * w_c * (1 - 2 * s * w),
+            -pull * m * (w_c * (1 - 2 * c * w) - w**2),
+        )
+
+
+def nuclear_action(model: Model, estimator: Estimator) -> NuclearAction:
+    """Return the effective action of a factorised head; there is one for the map estimator.
+
+    Raises
+    ------
+    InputError
+        If there is no theory for its score, or its key dimension.
+    """
+    d, name = model.key_dim, model.score.name
+    if d is None or estimator != "map" or name not in ("linear", "softmax"):
+        allowed = "has no theory for factorised heads (key_dim); there is linear (map), softmax (map)"
+        raise InputError("score and estimator", f"{name} ({estimator})", allowed)
+    if name == "linear":
+        return LinearNuclear(d)
+    if d < model.L - 1:
+        raise InputError("key_dim", d, f"copying softmax logits have rank L − 1 = {model.L - 1}: no theory for fewer")
+    return SoftmaxNuclear(d)
+
+
+def _without_prior(p: Parameters) -> tuple[Array, ...]:
+    """Arguments of the generated functions that leave the data part Φ: the Gaussian prior vanishes for σ_g → ∞."""
+    return p.P, p.V, p.L, p.sigma_w, np.asarray(np.inf), p.kappa
+
+
+def _data_slope(gap: Array, p: Parameters) -> Array:
+    return generated.gradient(gap, *_without_prior(p))

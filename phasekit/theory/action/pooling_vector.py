@@ -1,0 +1,235 @@
+"""Linear attention with token+position inputs, posterior: pooling is a vector (docs/theory.md, section 6).
+
+With tokens in the keys, pooling has a weight k_v for every token v. The readout turns any such vector into the constant
+output, so all V of its components gain from the data, and all of them fluctuate: its mean s is one mode of V, and its
+amplitude grows smoothly with P, without an onset.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasekit.model import Parameters
+from phasekit.theory.action.base import Action, Array, Averages, Jet, Point, Profile
+from phasekit.theory.action.generated import pooled_field
+from phasekit.theory.action.linear import copying_scale
+from phasekit.theory.action.pooling_noise import (
+    STEP,
+    Numbers,
+    averages_of,
+    by_complex_step,
+    data_of,
+    free_noise,
+    imbalance,
+    modes_of,
+    pattern_norm,
+    relaxed,
+    scales,
+    solve,
+    variances,
+)
+
+_CAVEAT = (
+    "approximate: with token+position inputs pooling is a vector over the vocabulary, whose fluctuations enter on "
+    "average; c1 is a root mean square and has no onset; how far samples differ is in docs/theory.md, section 6"
+)
+#: Steps of a descent at most, how often one is cut to a quarter, the slope at which it may end (the search for minima
+#: polishes them), and from where on two ends are one minimum.
+_DESCENT, _HALVINGS, _NEAR, _SAME = 100, 6, 1e-5, 1e-3
+#: Largest relative change of an amplitude in one step; smallest curvature that a step trusts.
+_LARGEST, _FLAT = 0.5, 1e-3
+
+
+class PoolingVector(Action):
+    """The posterior over G, W integrated out, as a function of the pooling vector and cG, with the noise relaxed.
+
+    ``s`` is the pooling vector's mean and ``k`` its root mean square across, both as amplitudes: the posterior has both
+    signs of s (as reported, s > 0 sets the sign of the head) and all directions of k, whose number of modes the action
+    counts. ``c1`` is s − cG. Minima are found by descent from six starts (:meth:`further`), not along a path.
+    """
+
+    coordinates: ClassVar[tuple[str, ...]] = ("s", "k", "cG")
+    order_parameters: ClassVar[tuple[str, str]] = ("c1", "cG")
+    symmetric: ClassVar[bool] = False
+    smooth: ClassVar[bool] = True
+    cells: ClassVar[int] = 1
+
+    def caveat(self, p: Parameters) -> str:
+        return _CAVEAT
+
+    def physical(self, z: Point, p: Parameters) -> Point:
+        return tuple(x * scale for x, scale in zip(z, scales(p), strict=True))
+
+    @np.errstate(invalid="ignore")  # trial points without a stationary noise are NaN
+    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
+        x = _stacked(z)
+        return tuple(np.moveaxis(_slopes(x, relaxed(x, p), p), -1, 0))
+
+    @np.errstate(invalid="ignore")
+    def jet(self, z: Point, p: Parameters) -> Jet:
+        x = _stacked(z)
+        logs = relaxed(x, p)
+        slopes, hessian = _slopes(x, logs, p), _hessian(x, logs, p)
+        rows = tuple(tuple(hessian[..., i, j] for j in range(3)) for i in range(3))
+        return Jet(_value(x, logs, p), tuple(np.moveaxis(slopes, -1, 0)), rows)
+
+    def loss(self, z: Point, p: Parameters) -> Array:
+        x = _stacked(z)
+        return pooled_field.loss(*averages_of(x, relaxed(x, p), p), *data_of(p))
+
+    def averages(self, z: Point, p: Parameters) -> Averages:
+        x = _stacked(z)
+        s, n, _, g, *_ = averages_of(x, relaxed(x, p), p)
+        return Averages(s, s**2 + n, g, pattern_norm(s, z[2] * copying_scale(p), p) + self.outside(z, p) / p.L)
+
+    def copying_share(self, z: Point, p: Parameters) -> Array:
+        """Return g²/q of the pattern alone, as for positional inputs."""
+        s, _, cG = self.physical(z, p)
+        return np.asarray((cG + (s - cG) / p.L) ** 2 / pattern_norm(s, cG, p))
+
+    def outside(self, z: Point, p: Parameters) -> Array:
+        x, modes = _stacked(z), modes_of(p)
+        averages = averages_of(x, relaxed(x, p), p)
+        return np.asarray(averages[2] + (modes.outside * variances(averages, p, modes)).sum(-1))
+
+    def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array]:
+        """Return the fluctuations of cG; those of s are in c1 already."""
+        x = _stacked(z)
+        variance = copying_scale(p) ** 2 * np.linalg.inv(_hessian(x, relaxed(x, p), p))[..., 2, 2]
+        return variance, -variance, variance
+
+    def path(self, p: Parameters, cells: int) -> Array:
+        return np.zeros((*p.shape, cells + 1))  # nothing to search: see further
+
+    def profile(self, u: Array, p: Parameters) -> Profile:
+        return Profile((u, u, u), u)  # of an empty path
+
+    @np.errstate(invalid="ignore")
+    def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
+        """Return what is reached from the prior's point, from strong pooling of both kinds, and from copying.
+
+        ``start`` numbers the starts, from 0.
+        """
+        starts = _starts(p)
+        count = starts.shape[1]
+        owner = np.repeat(np.arange(p.shape[0]), count)
+        x = _descend(starts.reshape(-1, 3), p[owner])
+        found = np.isfinite(relaxed(x, p[owner])).all(-1, keepdims=True)  # also without the descent's warm start
+        x = np.where(found, x, np.nan)
+        new = ~_met_before(x.reshape(-1, count, 3)).ravel()
+        return owner[new], tuple(np.moveaxis(x[new], -1, 0)), (np.flatnonzero(new) % count).astype(float)
+
+
+def _stacked(z: Point) -> Array:
+    return np.stack(np.broadcast_arrays(*z), axis=-1)
+
+
+def _slopes(x: Numbers, logs: Numbers, p: Parameters) -> Numbers:
+    """Return the gradient of S at fixed noise, whitened, along a last axis: at relaxed noise the reduced action's."""
+    averages = averages_of(x, logs, p)
+    on_s, on_n, on_k2, on_g, on_m, on_q = pooled_field.forces(*averages, *data_of(p))
+    s, k, cG = np.moveaxis(x, -1, 0)
+    a, b, c = scales(p)
+    # The tokens' random frequencies make noise of the pooling vector itself, in all directions but its own.
+    return np.stack(
+        np.broadcast_arrays(
+            a * (on_s + on_g / p.L + 2 * averages[0] * (on_m + on_q) / p.L) + s - 1 / s,
+            2 * b**2 * k * (on_k2 + (on_n + on_q) / p.L) + k - (p.V - 1) / k,
+            c * (1 - 1 / p.L) * (on_g + 2 * c * cG * (on_m + on_q)) + cG,
+        ),
+        axis=-1,
+    )
+
+
+def _starts(p: Parameters) -> Array:
+    """Return where descents begin, shape (models, starts, 3), in terms of the noise r that a pattern must beat."""
+    V, noise = p.V, np.exp(free_noise(np.zeros((*p.shape, 3)), p, modes_of(p)))
+    r = np.sqrt(noise[..., 1])
+    weak = (np.ones(p.shape), np.sqrt(V - 1) * np.ones(p.shape))
+    s, k, cG = (r / scale for scale in scales(p))
+    nothing = np.zeros(p.shape)
+    return np.stack(
+        [
+            np.stack(start, axis=-1)
+            for start in (
+                (*weak, nothing),
+                (1.5 * s, weak[1], nothing),
+                (weak[0], 1.5 * k, nothing),
+                (s, weak[1], cG),
+                (s, weak[1], -cG),
+                (weak[0], weak[1], cG),
+            )
+        ],
+        axis=-2,
+    )
+
+
+def _descend(x: Array, p: Parameters) -> Array:
+    """Follow Newton's method downhill (with the Hessian's absolute eigenvalues) as long as S falls; flat parameters.
+
+    Amplitudes change by no more than half of themselves in one step, and keep their sign.
+    """
+    logs = relaxed(x, p)
+    value = _value(x, logs, p)
+    active = np.isfinite(value)
+    for _ in range(_DESCENT):
+        k = np.flatnonzero(active)
+        if k.size == 0:
+            break
+        here, there = x[k], p[k]
+        slopes = _slopes(here, logs[k], there)
+        eigenvalues, vectors = np.linalg.eigh(_symmetric(_hessian(here, logs[k], there)))
+        along = np.einsum("...ji,...j->...i", vectors, slopes) / np.maximum(np.abs(eigenvalues), _FLAT)
+        step = -np.einsum("...ij,...j->...i", vectors, along)
+        log_step = step[:, :2] / here[:, :2]
+        largest = np.abs(log_step).max(-1, keepdims=True)
+        step = step * np.minimum(1.0, _LARGEST / np.maximum(largest, _LARGEST))
+        moved = np.zeros(k.size, dtype=bool)
+        for _ in range(_HALVINGS):
+            trial = here + step
+            trial_logs = relaxed(trial, there, logs[k])
+            trial_value = _value(trial, trial_logs, there)
+            better = ~moved & (trial_value < value[k])
+            x[k[better]], logs[k[better]], value[k[better]] = trial[better], trial_logs[better], trial_value[better]
+            moved |= better
+            if moved.all():
+                break
+            step = step / 4
+        active[k] = moved & (np.abs(slopes).max(-1) > _NEAR)
+    return x
+
+
+def _met_before(x: Array) -> NDArray[np.bool_]:
+    """Return which points (…, starts, 3) are those of an earlier start (or NaN)."""
+    distance = np.abs(x[..., :, None, :] - x[..., None, :, :]).max(-1)
+    same = distance <= _SAME * (1 + np.abs(x).max(-1)[..., None])
+    return np.asarray(np.tril(same, -1).any(-1) | np.isnan(x).any(-1))
+
+
+def _symmetric(matrix: Array) -> Array:
+    return np.where(np.isfinite(matrix), (matrix + np.swapaxes(matrix, -1, -2)) / 2, 0.0)
+
+
+def _hessian(x: Array, logs: Array, p: Parameters) -> Array:
+    """Return the Hessian of the reduced action: the noise follows the coordinates, so that it stays relaxed."""
+    modes = modes_of(p)
+    own = by_complex_step(lambda logs: imbalance(x, logs, p, modes), logs)
+    moves = by_complex_step(lambda x: imbalance(x, logs + 0j, p, modes), x)
+    follow = solve(own, -moves)
+    columns = [
+        _slopes(x + 1j * STEP * unit, logs + 1j * STEP * follow[..., k], p).imag / STEP
+        for k, unit in enumerate(np.eye(3))
+    ]
+    return np.stack(columns, axis=-1)
+
+
+def _value(x: Array, logs: Array, p: Parameters) -> Array:
+    modes, averages = modes_of(p), averages_of(x, logs, p)
+    ratio = variances(averages, p, modes) / p.sigma_g[..., None] ** 2
+    entropy = (modes.number * (ratio - 1 - np.log(ratio))).sum(-1)
+    s2, k2, cG2 = np.moveaxis(x**2, -1, 0)
+    entropy = entropy + (s2 - 1 - np.log(s2)) + (k2 - (p.V - 1) * (1 + np.log(k2 / (p.V - 1)))) + cG2
+    return np.asarray(pooled_field.action(*averages, *data_of(p)) + entropy / 2)

@@ -1,0 +1,1 @@
+"""What finite data add to the theory of one model."""

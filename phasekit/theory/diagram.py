@@ -1,0 +1,81 @@
+"""Phase diagrams: the global minimum over a grid of models, and the transition lines through it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from phasekit.files import atomic
+from phasekit.model import Estimator, Grid
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import transition_table
+from phasekit.theory.transitions.table import model_attributes
+
+#: Values of ``phase`` and what they mean.
+PHASES = ("no pattern", "pooling", "copying")
+
+
+def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
+    """Compute a phase diagram.
+
+    Parameters
+    ----------
+    grid : Grid
+        Any axes (P, V, L, sigma_w, sigma_g, kappa); usually two, one of them P.
+    estimator : "map" or "posterior"
+
+    Returns
+    -------
+    xarray.Dataset
+        Of the global minimum, along the grid's axes: ``action``, both order parameters, ``loss``, ``copying_share``
+        (g²/q of the pattern), ``phase`` (0 no pattern: all order parameters 0; 1 pooling: copying share below 1/2;
+        2 copying), ``converged``.
+        ``minima`` counts all local minima and ``lead`` is the action of the second one minus that of the first (NaN
+        if there is just one).
+        If P is an axis, the transition lines ``line_P1``, ``line_P2`` or ``line_P_star``, ``line_P_x`` and
+        ``line_spinodals`` along the other axes.
+
+    Raises
+    ------
+    InputError
+        If P is neither an axis nor in the base model, or there is no theory for the score and estimator.
+    """
+    minima = find_minima(grid, estimator)
+    names = list(grid.axes)
+    share = minima.copying_share[..., 0]
+    nothing = np.all([values[..., 0] == 0 for values in minima.order_parameters.values()], axis=0)
+    second = minima.action[..., 1] if minima.action.shape[-1] > 1 else np.full(grid.shape, np.nan)
+    variables = {
+        "action": minima.action[..., 0],
+        **{name: values[..., 0] for name, values in minima.order_parameters.items()},
+        "loss": minima.loss[..., 0],
+        "copying_share": share,
+        "phase": np.where(nothing, 0, np.where(share < 0.5, 1, 2)).astype(np.int8),
+        "converged": minima.converged[..., 0],
+        "minima": minima.count,
+        "lead": second - minima.action[..., 0],
+    }
+    dataset = xr.Dataset({name: (names, values) for name, values in variables.items()}, coords=grid.axes)
+    dataset = dataset.assign_attrs(model_attributes(grid.base, estimator), phases=", ".join(PHASES))
+    if minima.caveat is not None:
+        dataset = dataset.assign_attrs(caveat=minima.caveat)
+    others = {name: values for name, values in grid.axes.items() if name != "P"}
+    if "P" in grid.axes and others:
+        lines = transition_table(Grid(grid.base, others), estimator)
+        wanted = [name for name in ("P1", "P2", "P_star", "P_x", "spinodals") if name in lines]
+        dataset = dataset.merge(lines[wanted].rename({name: f"line_{name}" for name in wanted}))
+    return dataset
+
+
+def save_dataset(dataset: xr.Dataset, path: str | Path) -> None:
+    """Write a dataset as netCDF, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the folder can't be written to.
+    """
+    with atomic(path) as temporary:
+        dataset.to_netcdf(temporary, engine="h5netcdf")

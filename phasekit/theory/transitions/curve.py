@@ -1,0 +1,87 @@
+"""The curve of stationary points P(u) of an action that has one, and how soft the action is along it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasekit.model import Parameters
+from phasekit.theory import solve
+from phasekit.theory.action import Action
+from phasekit.theory.action.base import Array, Point
+from phasekit.theory.minima import curvatures
+
+_LOG_RANGE = 80.0  # half the range of ln P that is searched around ln(κV/σ_w²)
+
+
+class Curve:
+    """The curves of stationary points of several models, with nodes along each.
+
+    At a given path coordinate u the force of the data grows with P, so exactly one P makes u stationary.
+
+    Parameters
+    ----------
+    action : Action
+    p : Parameters
+        Flat; its P is ignored.
+    nodes : array, shape (models, nodes), optional
+    """
+
+    def __init__(self, action: Action, p: Parameters, nodes: Array | None = None) -> None:
+        self.action, self.p = action, p
+        self.nodes = action.curve_nodes(p) if nodes is None else nodes
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> Curve:
+        return Curve(self.action, self.p[rows], self.nodes[rows])
+
+    def at(self, u: Array, p: Parameters) -> Parameters:
+        """Return the parameters with the P that makes ``u`` stationary."""
+        strength = self.action.balancing_strength(u, p)
+        if strength is not None:
+            return p.replace(P=strength * p.kappa * p.V / p.sigma_w**2)
+        centre = np.log(p.kappa * p.V / p.sigma_w**2) + np.zeros(np.shape(u))
+        log_P = solve.root(self._slope_at_log_P, centre - _LOG_RANGE, centre + _LOG_RANGE, p, u)
+        return p.replace(P=np.exp(log_P))
+
+    def _slope_at_log_P(self, log_P: Array, p: Parameters, u: Array) -> Array:
+        return self.action.profile(u, p.replace(P=np.exp(log_P))).slope
+
+    def point(self, u: Array, p: Parameters) -> Point:
+        return self.action.profile(u, p).points
+
+    def curvature(self, u: Array, p: Parameters) -> Array:
+        """Return the lowest Hessian eigenvalue at the stationary point ``u``."""
+        there = self.at(u, p)
+        return curvatures(self.action, self.point(u, there), there)[..., 0]
+
+    def flatness(self, u: Array, p: Parameters) -> Array:
+        """Return d ln P/d ln g at the stationary point ``u``, by a central difference."""
+        ends = []
+        for x in (u * (1 - 1e-4), u * (1 + 1e-4)):
+            there = self.at(x, p)
+            ends.append((np.log(there.P), np.log(self.action.averages(self.point(x, there), there).g)))
+        (log_P, log_g), (log_P_after, log_g_after) = ends
+        return np.asarray((log_P_after - log_P) / (log_g_after - log_g))
+
+    def softest(self) -> tuple[Array, Array]:
+        """Return where the lowest Hessian eigenvalue is smallest, and its value there."""
+        return self._lowest(self.curvature)
+
+    def steepest(self) -> Array:
+        """Return the P at which ln g rises fastest with ln P; NaN if that is at an end of the curve.
+
+        A rise that gets ever steeper until the copy entry has all the weight is fastest there, where it ends in a kink.
+        """
+        u, _ = self._lowest(self.flatness)
+        inside, at_kink = (u > self.nodes[:, 0]) & (u < self.nodes[:, -1]), u == self.nodes[:, -1]
+        end = np.where(at_kink, self.action.end_of_rise(self.p), np.nan)
+        return np.where(inside, self.at(u, self.p).P, end)
+
+    def _lowest(self, function: solve.Function) -> tuple[Array, Array]:
+        """Return position and value of the smallest value of a function along the curve."""
+        values = function(self.nodes, self.p.expand())
+        rows, k = np.arange(values.shape[0]), values.argmin(axis=1)
+        at_end = (k == 0) | (k == values.shape[1] - 1)
+        inner = np.clip(k, 1, values.shape[1] - 2)
+        x, value = solve.minimum(function, tuple(self.nodes[rows, inner + shift] for shift in (-1, 0, 1)), self.p)
+        return np.where(at_end, self.nodes[rows, k], x), np.where(at_end, values[rows, k], value)

@@ -1,0 +1,94 @@
+"""Transitions of a whole grid of models, as arrays and as a labelled dataset."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from phasekit.errors import InputError
+from phasekit.model import Estimator, Grid, Model, Parameters
+from phasekit.theory.action import Action, action_for
+from phasekit.theory.action.base import Array
+from phasekit.theory.transitions.folds import fold_transitions
+from phasekit.theory.transitions.onset import smooth_transitions, symmetric_transitions
+from phasekit.theory.transitions.pinned import pinned_transitions
+
+#: Second dimension of the quantities that come in pairs.
+_PAIRS = {"spinodals": "end"}
+
+
+def locate(action: Action, p: Parameters) -> dict[str, Array]:
+    """Return the transitions of flat parameters (their P is ignored) as arrays with one row per model.
+
+    See :func:`phasekit.theory.transitions.onset.symmetric_transitions`,
+    :func:`phasekit.theory.transitions.onset.smooth_transitions`,
+    :func:`phasekit.theory.transitions.folds.fold_transitions` and
+    :func:`phasekit.theory.transitions.pinned.pinned_transitions` for the quantities of each kind of action.
+    """
+    if action.pinned:
+        return pinned_transitions(action, p)
+    if action.smooth:
+        return smooth_transitions(action, p)
+    return symmetric_transitions(action, p) if action.symmetric else fold_transitions(action, p)
+
+
+def parameters_without_P(models: Model | Grid) -> Parameters:
+    """Return the numbers of models whose P is the unknown (it is set to 1).
+
+    Raises
+    ------
+    InputError
+        If P is an axis of the grid.
+    """
+    if isinstance(models, Model):
+        return models.at(P=1.0).parameters()
+    if "P" in models.axes:
+        raise InputError("grid axis", "P", "is what transitions solve for; choose other axes")
+    return Grid(models.base.at(P=1.0), models.axes).parameters()
+
+
+def transition_table(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
+    """Locate the transitions of every model of a grid.
+
+    Parameters
+    ----------
+    grid : Grid
+        Any axes except P.
+
+    Returns
+    -------
+    xarray.Dataset
+        The quantities of :func:`locate`, labelled by the grid's axes; pairs have a second dimension, ``end``
+        (lower, upper spinodal) or ``branch`` (low, high).
+
+    Raises
+    ------
+    InputError
+        If P is an axis, or there is no theory for the score and estimator.
+    """
+    action = action_for(grid.base, estimator)
+    parameters = parameters_without_P(grid)
+    located = locate(action, parameters.ravel())
+    names = list(grid.axes)
+    variables = {}
+    for name, values in located.items():
+        extra = [_PAIRS.get(name, "branch")] if values.ndim == 2 else []
+        variables[name] = ([*names, *extra], values.reshape(*grid.shape, *values.shape[1:]))
+    labels = {"end": ["lower", "upper"], "branch": ["low", "high"]}
+    used = {dim for dims, _ in variables.values() for dim in dims} & labels.keys()
+    dataset = xr.Dataset(variables, coords={**grid.axes, **{dim: labels[dim] for dim in sorted(used)}})
+    caveat = action.caveat(parameters)
+    return dataset.assign_attrs(model_attributes(grid.base, estimator), **({"caveat": caveat} if caveat else {}))
+
+
+def model_attributes(model: Model, estimator: Estimator) -> dict[str, str | float]:
+    """Return a model as flat attributes that netCDF can hold."""
+    described = {name: value for name, value in model.describe().items() if value is not None}
+    score = described.pop("score")
+    scored = {f"score_{name}" if name != "name" else "score": value for name, value in score.items()}
+    return {**described, **scored, "estimator": estimator}
+
+
+def nan_to_none(value: float | Array) -> float | None:
+    """Return a plain float, or None for NaN (JSON has no NaN)."""
+    return None if np.isnan(value) else float(value)

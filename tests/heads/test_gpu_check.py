@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from phasekit import gpu_check
+
+
+@pytest.fixture(autouse=True)
+def two_paths(monkeypatch):
+    """Half of the paths, so that the test is quick; `make gpu-check` runs them all."""
+    monkeypatch.setattr(gpu_check, "_PATHS", gpu_check._PATHS[::3])
+
+
+def test_the_cpu_agrees_with_itself(capsys):
+    assert gpu_check.main(["--device", "cpu"]) == 0
+    printed = capsys.readouterr().out
+    assert "pair counts" in printed
+    assert "second moments, softmax: U after training" in printed
+    assert "tokens, keys first, linear: energy, gradient, averages" in printed
+    assert "DISAGREES" not in printed
+    assert ", 0 disagree" in printed
+
+
+def test_a_wrong_device_path_is_caught(capsys, monkeypatch):
+    """A float32 product that loses a thousandth, as reduced precision on a GPU would."""
+    from phasekit.heads.energy_moments import MomentEnergy
+
+    double = MomentEnergy.__init__
+
+    def sloppy(self, datasets, device, dtype):
+        double(self, datasets, device, dtype)
+        if dtype == torch.float32:
+            self.key_pairs *= 1.001
+
+    monkeypatch.setattr(MomentEnergy, "__init__", sloppy)
+    assert gpu_check.main(["--device", "cpu"]) == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if "DISAGREES" in line]
+    assert lines
+    assert all(line.startswith("second moments") and "float32" in line for line in lines)
+
+
+def test_a_nan_disagrees():
+    assert not gpu_check.Check("x", "float32", float("nan"), 1.0).agrees
+    assert gpu_check._largest([0.0, float("nan"), 1.0]) != gpu_check._largest([0.0, float("nan"), 1.0])
+
+
+def test_no_gpu_has_its_own_status(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert gpu_check.main([]) == gpu_check.NO_GPU == 3
+    assert "nothing was checked" in capsys.readouterr().out
+
+
+def test_wrong_usage(capsys):
+    assert gpu_check.main(["--device", "abacus"]) == 2
+    assert capsys.readouterr().err.startswith("error: device = 'abacus'")

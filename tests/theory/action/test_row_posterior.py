@@ -1,0 +1,177 @@
+"""Row averages and the posterior of softmax attention, against quadrature, the prior, and sampled heads."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from phasekit import InputError, Model, find_minima, find_transitions
+from phasekit.scores import get_score
+from phasekit.theory.action.row_posterior import RowPosterior
+from phasekit.theory.action.row_sample import row_sample
+
+SCORES = [
+    {"name": "softmax"},
+    {"name": "ssa", "n": 2.0, "b": 1.0},
+    {"name": "sparsemax"},
+    {"name": "entmax", "alpha": 1.5},
+]
+
+
+@cache
+def dense_rows(score, sigma_g):
+    """Copy weight, squared norm and prior weight of rows of three keys on a dense grid of logits."""
+    h = np.linspace(-6, 6, 121)
+    rows = np.stack(np.meshgrid(h, h, h, indexing="ij"), axis=-1).reshape(-1, 3)
+    A = score.rows(torch.from_numpy(rows * sigma_g)).numpy()
+    return A[:, 0], (A**2).sum(axis=1), np.exp(-(rows**2).sum(axis=1) / 2)
+
+
+def quadrature(score, theta, eta, sigma_g):
+    """ln Z₁, ⟨g⟩, ⟨q⟩."""
+    g, q, prior = dense_rows(score, sigma_g)
+    weight = prior * np.exp(theta * g + eta * q)
+    return np.log(weight.sum() / prior.sum()), (weight @ g) / weight.sum(), (weight @ q) / weight.sum()
+
+
+@pytest.mark.parametrize("described", SCORES, ids=lambda d: d["name"])
+@pytest.mark.parametrize("tilt", [(0.0, 0.0), (2.0, -3.0), (12.0, -9.0)])
+def test_row_averages_against_dense_quadrature(described, tilt):
+    score = get_score(described)
+    sample = row_sample(score, 3, 4.0, 1.0, 1.3)
+    log_Z, g, q = quadrature(score, *tilt, 1.3)
+    found = sample.cumulants(*tilt)
+    error = sample.group_log_Z(*tilt).std(ddof=1) / np.sqrt(8)
+    assert found.log_Z == pytest.approx(log_Z, abs=4 * error + 1e-4)  # the grid itself is good to 1e-4
+    assert found.g == pytest.approx(g, abs=0.004)
+    assert found.q == pytest.approx(q, abs=0.004)
+
+
+@pytest.mark.parametrize("score", ["softmax", "ssa"])
+@pytest.mark.parametrize("sigma_g", [1e-6, 1e-3, 0.1])
+def test_rows_of_narrow_logits_against_draws_from_the_prior(score, sigma_g):
+    """Such a tilt is weak: draws of the prior know the answer. Product laws exist at few normalisers here."""
+    L, theta, eta = 6, 20.0, -5.0
+    found = row_sample(get_score(score), L, 8.0, 1.0, sigma_g).cumulants(theta, eta)
+    draws = np.random.default_rng(0).standard_normal((100_000, 1, L)) * sigma_g
+    row = get_score(score).rows(torch.from_numpy(draws))[:, 0].numpy()
+    g, q = row[:, 0], (row**2).sum(1)
+    tilt = np.exp(theta * g + eta * q)
+    mean = np.average(g, weights=tilt)
+    assert found.g == pytest.approx(mean, abs=5 * g.std() / np.sqrt(g.size))
+    assert found.gg == pytest.approx(np.average((g - mean) ** 2, weights=tilt), rel=5 * np.sqrt(2 / g.size))
+
+
+@pytest.mark.parametrize("beyond", [{"sigma_g": 1e6}, {"sigma_g": 100.0}, {"V": 10**12}])
+def test_rows_that_no_law_imitates_are_refused(beyond):
+    model = Model(**{"V": 4, "L": 6, "P": 10, **beyond})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError, match=r"^L, V, sigma_w, sigma_g = .*: rows of softmax"):
+            find_minima(model, "posterior")
+
+
+def test_derivatives_of_log_Z():
+    sample = row_sample(get_score("softmax"), 16, 8.0, 1.0, 1.0)
+    at, h = sample.cumulants(20.0, -22.0), 1e-4
+
+    def change(dtheta, deta, what):
+        ends = [getattr(sample.cumulants(20.0 + s * dtheta, -22.0 + s * deta), what) for s in (1, -1)]
+        return (ends[0] - ends[1]) / (2 * h)
+
+    for by, names in (((h, 0), ("g", "gg", "gq")), ((0, h), ("q", "gq", "qq"))):
+        for what, name in zip(("log_Z", "g", "q"), names, strict=True):
+            assert change(*by, what) == pytest.approx(getattr(at, name), rel=1e-6)
+
+
+def test_derivatives_of_F():
+    """The gradient everywhere, the Hessian where the gradient vanishes."""
+    action = RowPosterior(get_score("softmax"))
+    p = Model(V=8, L=16, P=256.0).parameters()
+    scale = action.physical((np.ones(1),), p)[0]
+    z = np.array([4.0, 15.0, 30.0]) / scale
+    h = 1e-4 * z
+    slope = (action.jet((z + h,), p).value - action.jet((z - h,), p).value) / (2 * h)
+    np.testing.assert_allclose(action.jet((z,), p).gradient[0], slope, rtol=1e-5, atol=1e-6)
+    found = find_minima(Model(V=8, L=16, P=256.0), "posterior")
+    at = found.coordinates["theta"][:1] / scale
+    curvature = (action.gradient((at * 1.0001,), p)[0] - action.gradient((at * 0.9999,), p)[0]) / (2e-4 * at)
+    assert float(found.curvatures[0, 0]) == pytest.approx(curvature[0], rel=1e-4)
+
+
+@pytest.mark.parametrize(("P", "aG", "q", "loss"), [(128, 0.016, 0.119, 1.169), (320, 0.286, 0.178, 0.519)])
+def test_agrees_with_sampled_heads(P, aG, q, loss):
+    """Means of six HMC chains (docs/theory.md, section 8), with finite-size shifts of a few percent at L = 16."""
+    found = find_minima(Model(V=8, L=16, P=P), "posterior")
+    assert int(found.count) == 1
+    assert bool(found.converged[0])
+    assert float(found.order_parameters["aG"][0]) == pytest.approx(aG, abs=0.006)
+    assert float(found.averages["q"][0]) == pytest.approx(q, abs=0.003)
+    assert float(found.loss[0]) == pytest.approx(loss, abs=0.02)
+
+
+def test_first_order_at_64_smooth_at_16():
+    found = find_transitions(Model(V=8, L=64), "posterior")
+    assert found.order == "first"
+    assert found.values["P_star"] == pytest.approx(1437, abs=4)  # another seed's rows: within 1
+    low, high = found.values["spinodals"]
+    assert (low, high) == (pytest.approx(1363, abs=6), pytest.approx(1778, abs=6))
+    assert found.evidence["P_star_error"] < 2
+    assert (
+        abs(found.evidence["P_star_with_fluctuations"] - found.values["P_star"]) < 30
+    )  # O(1) in F, 0.21 per unit of P
+    for P, branches in ((1300, 1), (1609, 2), (1822, 1)):
+        assert int(find_minima(Model(V=8, L=64, P=P), "posterior").count) == branches
+    # At these fields q can't be relaxed at fixed θ (two solutions meet near θ = 84, P = 2380); at fixed g it can.
+    beyond = find_minima(Model(V=8, L=64).grid(P=[2000, 2250, 2356, 2700, 3200]), "posterior")
+    assert beyond.converged.all()
+    rise = np.diff(np.log(beyond.order_parameters["aG"][:, 0])) / np.diff(np.log(beyond.models.axes["P"]))
+    assert np.all((rise > 0.4) & (rise < 0.6))
+    smooth = find_transitions(Model(V=8, L=16), "posterior")
+    assert smooth.order == "crossover"
+    assert 200 < smooth.values["P_x"] < 300  # aG passes 0.1 at 239
+
+
+def test_coverage_without_data_is_that_of_prior_heads():
+    """A ratio of means; the mean of the ratio is 0.679. At L = 4 a mode counted twice would show."""
+    action, model = RowPosterior(get_score("softmax")), Model(V=8, L=4, P=1e-6)
+    theory = float(action.coverage((np.array(1e-6),), model.parameters()))
+    A = torch.randn(100_000, 4, 4, generator=torch.Generator().manual_seed(4), dtype=torch.float64).softmax(-1)
+    aG = (A.roll(-1, dims=-2).diagonal(dim1=1, dim2=2).mean(-1) - 1 / 4) / (1 - 1 / 4)
+    inside, norm = 1 + 3 * aG**2, A.square().sum((1, 2))
+    ratio = float(inside.mean() / norm.mean())
+    error = float((inside - ratio * norm).std() / norm.mean()) / np.sqrt(len(A))
+    assert theory == pytest.approx(ratio, abs=4 * error + 5e-4)  # 5e-4: the theory's own rows
+    assert error < 5e-4
+
+
+def test_numbers_of_the_score_are_an_axis():
+    """Two values of n in one grid, against each alone."""
+    model = Model(V=8, L=16, P=150.0, score={"name": "ssa", "n": 2.0, "b": 1.0})
+    both = find_minima(model.grid(n=[1.5, 3.0]), "posterior")
+    for k, n in enumerate((1.5, 3.0)):
+        alone = find_minima(model.at(score=model.score.at(n=n)), "posterior")
+        assert float(both.action[k, 0]) == pytest.approx(float(alone.action[0]), rel=1e-12)
+
+
+def test_difference_of_branches_is_within_its_error():
+    """Rows of another seed give the same P* within the standard error that the action states."""
+    action, other = RowPosterior(get_score("softmax")), row_sample(get_score("softmax"), 64, 8.0, 1.0, 1.0, seed=1)
+    model = Model(V=8, L=64, P=1437.0)
+    found, p = find_minima(model, "posterior"), model.parameters()
+    scale = action.physical((np.ones(1),), p)[0]
+    theta = found.coordinates["theta"]
+    error = action.uncertainty((theta[:1] / scale,), (theta[1:2] / scale,), p.ravel())[0]
+    assert 0.01 < error < 0.5
+    states = [action._state(float(x), p) for x in theta[:2]]
+    shifts = [64 * (other.cumulants(s.theta, s.eta).log_Z - s.row.log_Z) for s in states]
+    assert abs(shifts[1] - shifts[0]) < 4 * np.sqrt(2) * error
+
+
+def test_refuses_what_it_cannot_sample():
+    with pytest.raises(InputError, match="P = "):
+        find_minima(Model(V=8, L=16, P=1e9), "posterior")
+    with pytest.raises(InputError, match="4096"):
+        find_minima(Model(V=8, L=5000, P=1e3), "posterior")
