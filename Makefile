@@ -13,8 +13,9 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --co
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 # A figure is drawn again when its script, the package or the pins change.
-FIGURES := $(filter-out __init__,$(basename $(notdir $(wildcard figures/[!_]*.py))))
-SOURCES := $(shell find $(wildcard phasekit derivations sims) -name '*.py' -o -name '*.toml') $(wildcard figures/_*.py) phasekit/drawing/style.mplstyle
+SCRIPTS := $(wildcard figures/*/[!_]*.py)
+FIGURES := $(basename $(notdir $(SCRIPTS)))
+SOURCES := $(shell find $(wildcard phasekit derivations sims) -name '*.py' -o -name '*.toml') $(wildcard figures/_*.py figures/*/_*.py) phasekit/drawing/style.mplstyle
 DRAWN := $(FIGURES:%=build/figures/.%.$(PRESET))
 
 .PHONY: help install test lint reproduce gpu-check bench pins clean
@@ -50,7 +51,8 @@ lint: $(INSTALLED)
 reproduce: $(DRAWN)
 	@echo "Figures and tables are in build/figures."
 
-build/figures/.%.$(PRESET): figures/%.py $(SOURCES) $(INSTALLED)
+.SECONDEXPANSION:
+build/figures/.%.$(PRESET): $$(wildcard figures/*/$$*.py) $(SOURCES) $(INSTALLED)
 	@$(ONE_THREAD) $(BIN)/phasekit figures $* --out build/figures --preset $(PRESET)
 	@touch $@
 

@@ -1,4 +1,5 @@
-"""The pictures and tables of phasekit, one script each. ``phasekit figures NAME`` runs ``figures/NAME.py``.
+"""The pictures and tables of phasekit, one script each: ``phasekit figures NAME``
+runs ``NAME.py`` from the folder of its chapter.
 
 A script has one function::
 

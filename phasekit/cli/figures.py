@@ -1,9 +1,10 @@
-"""``phasekit figures``: run the scripts in ``figures/``, found by their file names."""
+"""``phasekit figures``: run the scripts in ``figures/``, found by their file names, in folders that are chapters."""
 
 from __future__ import annotations
 
 import difflib
 import importlib.util
+import itertools
 import sys
 import time
 import traceback
@@ -62,18 +63,21 @@ def discover(scripts: Path) -> dict[str, Path]:
     InputError
         If there are none.
     """
-    found = {path.stem: path for path in sorted(scripts.glob("*.py")) if not path.stem.startswith("_")}
+    files = sorted(scripts.glob("**/*.py"), key=lambda path: path.stem)
+    found = {path.stem: path for path in files if not path.stem.startswith("_")}
     if not found:
         raise InputError("scripts", str(scripts), "holds no figure scripts (they come with a checkout of phasekit)")
     return found
 
 
 def load(script: Path) -> ModuleType:
-    """Import a script from its file; its folder is a package, so scripts can share helpers (``figures._helper``)."""
+    """Import a script from its file; the folder of scripts is a package, so they can share helpers."""
     script = script.resolve()
-    if str(script.parents[1]) not in sys.path:
-        sys.path.insert(0, str(script.parents[1]))
-    name = f"{script.parent.name}.{script.stem}"
+    packages = list(itertools.takewhile(lambda folder: (folder / "__init__.py").exists(), script.parents))
+    root = packages[-1].parent if packages else script.parents[1]
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    name = ".".join(script.relative_to(root).with_suffix("").parts)
     spec = importlib.util.spec_from_file_location(name, script)
     if spec is None or spec.loader is None:
         raise InputError("script", str(script), "isn't a Python file")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from figures._score_laws import CASES, models_in_regime
+from figures.scores._score_laws import CASES, models_in_regime
 from phasekit.derivations.proof import NotProven
 from phasekit.derivations.score_laws import entmax, limits, ssa
 from phasekit.derivations.symbols import L as L_symbol

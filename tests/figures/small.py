@@ -5,12 +5,17 @@ import importlib
 from figures._ensembles import LINEAR, LINEAR_TOKENS, SOFTMAX, SOFTMAX_TOKENS
 from figures._trainings import Training
 
-NAMES = (
-    "landscape", "linear_transition", "softmax_transition", "phase_diagrams", "scaling_laws", "attention_matrices",
-    "table_map", "table_claims", "factorised_heads", "agreement",
+_SCRIPTS = (
+    "transitions.landscape", "transitions.linear_transition", "transitions.softmax_transition",
+    "transitions.phase_diagrams", "transitions.attention_matrices", "laws.scaling_laws", "claims.table_map",
+    "claims.table_claims", "factorised.factorised_heads", "agreement.agreement",
 )  # fmt: skip
-SCRIPTS = {name: importlib.import_module(f"figures.{name}") for name in NAMES}
-HELPERS = {name: importlib.import_module(f"figures.{name}") for name in ("_claims_linear", "_agreement")}
+SCRIPTS = {name.split(".")[1]: importlib.import_module(f"figures.{name}") for name in _SCRIPTS}
+NAMES = tuple(SCRIPTS)
+HELPERS = {
+    name.split(".")[1]: importlib.import_module(f"figures.{name}")
+    for name in ("claims._claims_linear", "agreement._agreement")
+}
 
 ENDS = ("uniform", "copy")
 #: The trainings of figures._ensembles, with as little work as still converges.

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 import torch
 
-from figures import _agreement, _cache, agreement, size_dependence
-from figures._agreement import at_zero_step, begun, steps_from, stiffest_curvature, theory
-from figures._agreement_tables import notes, summary
-from figures._samplings import Sampling
+from figures import _cache
+from figures.agreement import _agreement, agreement, size_dependence
+from figures.agreement._agreement import at_zero_step, begun, steps_from, stiffest_curvature, theory
+from figures.agreement._agreement_tables import notes, summary
+from figures.posterior._samplings import Sampling
 from phasekit.drawing.plotting import PAGE
 from phasekit.heads import build_energy, draw_dataset
 from phasekit.model import Model

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _cache, _evidence, free_energy, hysteresis, susceptibility, table_warning
-from figures._evidence import LINEAR, SOFTMAX
+from figures import _cache
+from figures.evidence import _evidence, free_energy, hysteresis, susceptibility, table_warning
+from figures.evidence._evidence import LINEAR, SOFTMAX
 from phasekit.drawing import plotting
 from phasekit.evidence import Place, early_warning
 from phasekit.evidence import susceptibility as measure

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _factorised, factorised_heads
+from figures.factorised import _factorised, factorised_heads
 from phasekit.theory.transitions import find_transitions
 
 

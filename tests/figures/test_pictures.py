@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from figures import _ensembles, attention_matrices, landscape, linear_transition, phase_diagrams, softmax_transition
+from figures import _ensembles
 from figures._ensembles import LINEAR, LINEAR_TOKENS, SOFTMAX
+from figures.transitions import attention_matrices, landscape, linear_transition, phase_diagrams, softmax_transition
 from phasekit.model import Model
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions

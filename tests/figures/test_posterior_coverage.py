@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from figures import _cache, _ensembles, posterior_coverage
-from figures._samplings import Sampling, theory_rows
+from figures import _cache, _ensembles
 from figures._trainings import Training
+from figures.posterior import posterior_coverage
+from figures.posterior._samplings import Sampling, theory_rows
 from phasekit import Model
 from phasekit.samplers import HMC
 from tests.figures import reading

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _cache, _samplings
-from figures._samplings import Sampling, energies_hold, over_data, theory_rows, well_rows
+from figures import _cache
+from figures.posterior import _samplings
+from figures.posterior._samplings import Sampling, energies_hold, over_data, theory_rows, well_rows
 from phasekit.model import Model
 from phasekit.samplers import HMC, SGLD
 

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _cache, _endpoints, score_endpoints, score_posterior
+from figures import _cache
+from figures.scores import _endpoints, score_endpoints, score_posterior
 from phasekit.drawing import plotting
 from phasekit.model import Model
 from phasekit.scores import SSA

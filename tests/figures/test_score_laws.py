@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgba
 
-from figures import _score_laws, score_laws
+from figures.scores import _score_laws, score_laws
 from phasekit.drawing import plotting
 from phasekit.errors import InputError
 

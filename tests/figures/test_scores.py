@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _scores, _sweeps, score_networks, table_scores
+from figures.laws import _sweeps
+from figures.scores import _scores, score_networks, table_scores
 from phasekit.drawing import plotting
 from phasekit.model import Model
 from phasekit.runs.work.backends import Backend

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _cache, table_pooling
+from figures import _cache
+from figures.posterior import table_pooling
 from phasekit.model import Model
 
 

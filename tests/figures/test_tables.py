@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _claims_linear, _tables, table_map
+from figures import _tables
 from figures._ensembles import LINEAR
-from figures._laws import JUMP, ONSET, length_within, quoted, ratio_to_log_squared
+from figures.claims import _claims_linear, table_map
+from figures.laws._laws import JUMP, ONSET, length_within, quoted, ratio_to_log_squared
 from phasekit.model import Model
 from phasekit.theory.minima import find_minima
 from phasekit.theory.scaling import Exponent

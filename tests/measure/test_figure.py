@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _sweeps, measured_scaling
+from figures.laws import _sweeps, measured_scaling
 from phasekit.measure import measure_store
 from tests.measure.networks import EXPONENT
 

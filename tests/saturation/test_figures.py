@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import saturation_crossover, saturation_gradient, saturation_mass, saturation_weights
-from figures._saturation import SCORES, magnified, raised, weights, winner_gradients
+from figures.saturation import saturation_crossover, saturation_gradient, saturation_mass, saturation_weights
+from figures.saturation._saturation import SCORES, magnified, raised, weights, winner_gradients
 from phasekit.scores import names
 
 

@@ -1,0 +1,1 @@
+"""Theory beside networks, over P, V and L."""

@@ -1,0 +1,160 @@
+"""How the posterior theory's error closes with size: aG of softmax attention, theory minus HMC, at matched P over L.
+
+V = 8. P in multiples of P0, where aG of the theory passes 0.1 (P* where it jumps). The theory is that of many
+positions; at finite L fluctuations of the mean field smear the passage. Upper panel: the gap of aG; lower panel: the
+same gap as a relative shift of P, gap/(d aG/d ln P), because the passage itself gets steeper with L. Lines: powers of L
+fitted from L = 16 on. Where theory has a second, metastable minimum, chains start in the global one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from matplotlib.ticker import NullFormatter, NullLocator
+
+from figures._tables import page, with_error
+from figures._theory import passing
+from figures.posterior._samplings import BOTH_ENDS, Sampling, over_data, theory_rows, well_rows
+from phasekit.drawing.plotting import LABELS, new_figure, save, style
+from phasekit.files import atomic
+from phasekit.model import Model
+from phasekit.samplers import HMC
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+V = 8
+#: Preset → L → data sets. Chains on each: two from each end, or four from the copying one.
+DATA = {"quick": {8: 6, 16: 4, 32: 3, 64: 2}, "full": {8: 16, 16: 16, 32: 8, 64: 8}}
+#: HMC draws, two trajectories of :data:`LEAPS` steps each, and trajectories of warm-up.
+DRAWS, LEAPS, WARMUP = 400, 8, 200
+RATIOS = (1.07, 1.2, 1.4)
+CHAINS = 4
+#: Powers are fitted from here on.
+FITTED = 16
+#: Half the relative distance over which d aG/d ln P is taken.
+APART = 0.01
+
+
+def main(out: Path, preset: str) -> list[Path]:
+    """Draw both panels and write the table."""
+    rows = pd.concat([gap_rows(L, data) for L, data in DATA[preset].items()], ignore_index=True)
+    powers = power_rows(rows)
+    with style():
+        figure, panels = new_figure(2, height=4.6, sharex=True)
+        for axes, name in zip(panels, ("gap", "shift"), strict=True):
+            _draw(axes, name, rows, powers)
+        panels[0].set(ylabel="$a_G$: theory − HMC")
+        panels[1].set(ylabel="as a shift of ln $P$", xlabel=LABELS["L"], xscale="log")
+        panels[1].set_xticks([*DATA[preset]], [str(L) for L in DATA[preset]])
+        panels[1].xaxis.set_minor_locator(NullLocator())
+        panels[0].set_title(f"softmax attention, $V$ = {V}", loc="left")
+        panels[0].legend(loc="upper right")
+        table = pd.concat([rows.assign(kind="gap"), powers.assign(kind="power")], ignore_index=True)
+        files = save(figure, table, out / "size_dependence")
+    sections = [("Theory minus HMC by size", gaps_text(rows)), ("Powers of L", powers_text(powers))]
+    notes = [
+        "Errors are standard errors over data sets, at least what the chains' own make.",
+        f"Powers are fitted to L ≥ {FITTED}; P₀ is the P at which a_G of the theory passes 0.1.",
+    ]
+    text, md = page(sections, notes), out / "size_dependence.md"
+    with atomic(md) as path:
+        path.write_text(text, encoding="utf-8")
+    print(text)
+    return [*files, md]
+
+
+def gap_rows(L: int, data: int) -> pd.DataFrame:
+    """Return one row per ratio: L, ratio, P, branches, theory, mean, error, gap, shift, shift_error, data, left_out."""
+    model = Model(V=V, L=L, score="softmax")
+    middle, found = passing(model), []
+    for ratio in RATIOS:
+        P = round(ratio * middle)
+        theory = theory_rows(model, (P * (1 - APART), P, P * (1 + APART)))
+        theory = theory[theory["quantity"] == "aG"]
+        lowest = theory[theory["branch"] == 0]["theory"].to_numpy()
+        branches = int((theory["P"] == P).sum())
+        starts = BOTH_ENDS if branches == 1 else ("copy",)
+        settings = {"data": data, "members": CHAINS // len(starts), "starts": starts, "dtype": "float32"}
+        hmc = Sampling(model, (P,), HMC(leaps=LEAPS), draws=DRAWS, thin=2, warmup=WARMUP, **settings)
+        (row,) = over_data(well_rows(hmc.samples()).query("quantity == 'aG'")).to_dict("records")
+        gap, slope = lowest[1] - row["mean"], (lowest[2] - lowest[0]) / np.log((1 + APART) / (1 - APART))
+        row |= {
+            "L": L,
+            "ratio": ratio,
+            "branches": branches,
+            "starts": "+".join(starts),
+            "theory": lowest[1],
+            "gap": gap,
+        }
+        found.append(row | {"shift": gap / slope, "gap_error": row["error"], "shift_error": row["error"] / slope})
+    return pd.DataFrame(found)
+
+
+def power_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the exponent of L of gap and shift at each ratio, with its standard error: y ∝ L^exponent."""
+    found = []
+    for ratio, part in rows[rows["L"] >= FITTED].groupby("ratio"):
+        for name in ("gap", "shift"):
+            known = part[part[name] > 0]
+            if len(known) < 2:
+                continue
+            value, error, prefactor = _power(known["L"], known[name], known[f"{name}_error"])
+            found.append(
+                {"ratio": ratio, "quantity": name, "exponent": value, "exponent_error": error, "prefactor": prefactor}
+            )
+    return pd.DataFrame(found, columns=["ratio", "quantity", "exponent", "exponent_error", "prefactor"])
+
+
+def _power(L: pd.Series, y: pd.Series, error: pd.Series) -> tuple[float, float, float]:
+    """Fit ln y = ln prefactor + exponent ln L, weighted; return exponent, its standard error, prefactor."""
+    design = np.stack([np.log(L), np.ones(len(L))], axis=1) / (error / y).to_numpy()[:, None]
+    covariance = np.linalg.inv(design.T @ design)
+    exponent, constant = covariance @ design.T @ (np.log(y) / (error / y)).to_numpy()
+    return float(exponent), float(np.sqrt(covariance[0, 0])), float(np.exp(constant))
+
+
+def _draw(axes: Axes, name: str, rows: pd.DataFrame, powers: pd.DataFrame) -> None:
+    for k, (ratio, part) in enumerate(rows.groupby("ratio")):
+        axes.errorbar(
+            part["L"], part[name], yerr=part[f"{name}_error"], color=f"C{k}", linestyle="none", marker="os^"[k % 3],
+            markerfacecolor="white", markersize=3.5, elinewidth=0.8, label=f"$P/P_0$ = {ratio:g}",
+        )  # fmt: skip
+        for law in powers[(powers["ratio"] == ratio) & (powers["quantity"] == name)].itertuples():
+            L = np.geomspace(FITTED, rows["L"].max(), 20)
+            axes.plot(L, law.prefactor * L**law.exponent, color=f"C{k}", linewidth=0.8)
+    axes.axhline(0, color="0.6", linewidth=0.7, zorder=0)
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def gaps_text(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the gaps as text."""
+    return pd.DataFrame(
+        {
+            "L": rows["L"],
+            "P/P₀": [f"{ratio:g}" for ratio in rows["ratio"]],
+            "P": rows["P"],
+            "minima": rows["branches"],
+            "starts": rows["starts"],
+            "aG, theory": [f"{value:.5f}" for value in rows["theory"]],
+            "HMC": [with_error(*pair) for pair in rows[["mean", "error"]].to_numpy()],
+            "theory − HMC": [with_error(*pair) for pair in rows[["gap", "gap_error"]].to_numpy()],
+            "as a shift of ln P": [with_error(*pair) for pair in rows[["shift", "shift_error"]].to_numpy()],
+            "data sets": rows["data"],
+            "chains disagree": rows["left_out"],
+        }
+    )
+
+
+def powers_text(powers: pd.DataFrame) -> pd.DataFrame:
+    """Return the fitted powers as text."""
+    return pd.DataFrame(
+        {
+            "P/P₀": [f"{ratio:g}" for ratio in powers["ratio"]],
+            "": powers["quantity"],
+            "exponent of L": [with_error(*pair) for pair in powers[["exponent", "exponent_error"]].to_numpy()],
+        }
+    )

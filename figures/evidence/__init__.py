@@ -1,0 +1,1 @@
+"""What tells a jump from a crossover: hysteresis, free energies, susceptibility."""

@@ -1,0 +1,107 @@
+"""One peak that moves, or two that trade places: densities of the order parameter, and the free energy between peaks.
+
+Upper panels: densities of all draws of a sweep up and down in P (hysteresis.py): |c1 + cG| of linear attention,
+whose sign is a symmetry, has one peak that moves away from 0; aG of softmax attention has two within the window of two
+minima, one for each way. Their heights say how many chains came which way, not what they weigh. Lowest panel: what they
+weigh, from umbrella sampling next to P*, with its error; theory with (solid) and without (dashed) the factors of order
+one that fluctuations add to the mean field.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from figures.evidence._evidence import LINEAR, SOFTMAX, sweeping, umbrella_windows
+from phasekit.drawing.plotting import draw_theory, new_figure, save, style
+from phasekit.evidence import barrier, density, free_energy, theory_free_energy
+from phasekit.model import Model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Where densities are shown: before, at and after the transitions.
+SHOWN_P = {LINEAR: (160, 240, 320, 560), SOFTMAX: (1000, 1437, 2000)}
+#: Next to P* = 1436.8.
+UMBRELLA_P = 1437
+POINTS = {"quick": 40, "full": 120}
+BINS = {"quick": 36, "full": 60}
+
+
+def main(out: Path, preset: str) -> list[Path]:
+    """Draw the panels."""
+    peaks = pd.concat([densities(model, preset) for model in SHOWN_P], ignore_index=True)
+    profile, about = profiles(preset)
+    table = pd.concat([peaks, profile], ignore_index=True)
+    with style():
+        figure, (linear, softmax, lowest) = new_figure(3, height=6.8)
+        for axes, model in ((linear, LINEAR), (softmax, SOFTMAX)):
+            part = peaks[peaks["score"] == model.score.name]
+            for k, (P, lines) in enumerate(part.groupby("P")):
+                axes.plot(lines["x"], lines["value"], color=f"C{k}", label=f"$P$ = {P}")
+            axes.set(ylabel="density")
+            axes.set_title(f"{model.score.name} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
+            axes.legend(loc="upper right")
+        linear.set(xlabel="$|c_1 + c_G|$", xlim=(0, None), ylim=(0, None))
+        softmax.set(xlabel="$a_G$", yscale="log", ylim=(0.2, 300))
+        _draw_profile(lowest, profile)
+        lowest.set_title(f"softmax, $P$ = {UMBRELLA_P}: {about}", loc="left")
+        lowest.set(xlabel="$a_G$", ylabel=r"$F = -\ln p(a_G)$", ylim=(-0.7, 13))
+        lowest.legend(loc="upper right")
+        return save(figure, table, out / "free_energy")
+
+
+def densities(model: Model, preset: str) -> pd.DataFrame:
+    """Return the density of the order parameter at each of :data:`SHOWN_P`, draws of both ways together."""
+    data = sweeping(model, preset).loop().data.isel(dataset=0)
+    values = np.abs(data["c1"] + data["cG"]) if model is LINEAR else data["aG"]
+    rows = []
+    for P in SHOWN_P[model]:
+        draws, symmetric = values.sel(P=P), model is LINEAR
+        ways = [density(draws.sel(direction=way).to_numpy(), symmetric=symmetric) for way in ("up", "down")]
+        # Each way has kernels of its own width: one width for a narrow and a wide well would fray the wide one.
+        x = np.unique(np.concatenate([way.x for way in ways]))
+        mean = sum(np.interp(x, way.x, way.density, left=0.0, right=0.0) for way in ways) / len(ways)
+        if symmetric:  # the half that is shown of an even density
+            x, mean = x[x >= 0], 2 * mean[x >= 0]
+        peaks = len(density(draws.to_numpy(), symmetric=symmetric).peaks)
+        shown = pd.DataFrame({"x": x, "value": mean})
+        rows.append(shown.assign(score=model.score.name, P=P, kind="density", peaks=peaks))
+    return pd.concat(rows, ignore_index=True)
+
+
+def profiles(preset: str) -> tuple[pd.DataFrame, str]:
+    """Return rows of F along aG, sampled and of theory, and the sampled barriers in words."""
+    found = free_energy(umbrella_windows(UMBRELLA_P, preset).data(), bins=BINS[preset])
+    sampled = found.profile.F.to_dataframe().reset_index()
+    sampled = sampled.rename(columns={"a": "x", "F": "value"}).assign(error=found.error, kind="umbrella")
+    theory = theory_free_energy(SOFTMAX.at(P=float(UMBRELLA_P)), POINTS[preset])
+    lines = [
+        pd.DataFrame({"x": theory.a, "value": theory[name], "kind": kind})
+        for name, kind in (("F", "theory"), ("leading", "mean field"))
+    ]
+    rows = pd.concat([sampled, *lines], ignore_index=True).assign(score="softmax", P=UMBRELLA_P)
+    rows["rhat_max"], rows["overlap"] = found.rhat.max(), found.overlap
+    wells = barrier(found)
+    if wells is None:
+        return rows, "one well"
+    numbers = {
+        "from_low": wells.from_low, "from_high": wells.from_high, "difference": wells.difference
+    }  # fmt: skip
+    for name, (value, error) in numbers.items():
+        rows[name], rows[f"{name}_error"] = value, error
+    low, high = (f"{value:.1f} ± {error:.1f}" for value, error in (wells.from_low, wells.from_high))
+    return rows, f"barrier {low} and {high}"
+
+
+def _draw_profile(axes: Axes, rows: pd.DataFrame) -> None:
+    theory, mean_field, sampled = (rows[rows["kind"] == kind] for kind in ("theory", "mean field", "umbrella"))
+    draw_theory(axes, theory["x"], theory["value"], color="C0", label="theory")
+    draw_theory(axes, mean_field["x"], mean_field["value"], branch="metastable", color="C0", label="mean field alone")
+    axes.errorbar(
+        sampled["x"], sampled["value"], yerr=sampled["error"], linestyle="none", marker="o", color="C1",
+        markerfacecolor="white", markersize=3, elinewidth=0.8, zorder=3, label="umbrella sampling",
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""P swept up and down with chains carried along: no loop for linear attention, a loop around P* for softmax.
+
+Points: means over Langevin chains that begin at each P where they ended at the last one; error bars (mostly hidden by
+the points) from the scatter of independent chains. Lines: the posterior's theory. Root mean squares for linear
+attention, whose sign is a symmetry; their theory is left out where fluctuations are critical.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from figures.evidence._evidence import LINEAR, SOFTMAX, over_chains, sweeping
+from figures.posterior._samplings import theory_rows
+from figures.posterior.posterior_transitions import CRITICAL
+from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
+from phasekit.evidence import Loop
+from phasekit.model import Model
+from phasekit.theory.transitions import find_transitions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MARKERS = {"up": "^", "down": "v"}
+NAMES = {"c1_c1": "$c_1$", "cG_cG": "$c_G$", "aG": "$a_G$"}
+COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
+#: Points of the theory's lines.
+POINTS = {"quick": 14, "full": 60}
+
+
+def main(out: Path, preset: str) -> list[Path]:
+    """Draw both panels."""
+    parts, areas, values = [], {}, {}
+    for model, names in ((LINEAR, ("c1_c1", "cG_cG")), (SOFTMAX, ("aG",))):
+        loop, score = sweeping(model, preset).loop(), model.score.name
+        values[score] = find_transitions(model, "posterior").values
+        areas[score] = loop.area()
+        rows = pd.concat([sampled(loop), _theory(model, values[score], loop, preset)], ignore_index=True)
+        parts.append(rows[rows["quantity"].isin(names)].assign(score=score))
+    table = pd.concat(parts, ignore_index=True)
+    with style():
+        figure, panels = new_figure(2, height=5.0)
+        for axes, model in zip(panels, (LINEAR, SOFTMAX), strict=True):
+            score = model.score.name
+            _draw(axes, table[table["score"] == score])
+            area, error = areas[score]
+            square = "$c_G^2$" if model is LINEAR else "$a_G$"
+            axes.text(
+                0.03, 0.72, f"loop area of {square} over ln $P$:\n{area:.2g} ± {error:.1g}",
+                transform=axes.transAxes, ha="left", va="top", fontsize="small",
+            )  # fmt: skip
+            axes.set_title(f"{score} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
+            axes.set(xlabel="$P$", xscale="log")
+        upper, lower = panels
+        mark_transition(upper, values["linear"]["P1"], "P1")
+        mark_transition(lower, values["softmax"]["P_star"], "P_star")
+        shade_window(lower, values["softmax"]["spinodals"])
+        upper.set(ylabel="root mean square", ylim=(0, None))
+        lower.set(ylabel="$a_G$", ylim=(-0.02, None))
+        for axes, ticks in ((upper, (50, 100, 200, 400)), (lower, (400, 700, 1000, 1500, 2500))):
+            axes.set_xticks(ticks, [str(P) for P in ticks])
+            axes.minorticks_off()
+        for name in ("c1_c1", "cG_cG"):
+            upper.plot([], [], color=COLOURS[name], label=NAMES[name])
+        for way, marker in MARKERS.items():
+            marks = {"linestyle": "none", "color": "C1", "markerfacecolor": "white"}
+            lower.plot([], [], marker=marker, label=f"swept {way}", **marks)
+        for axes in panels:
+            axes.legend(loc="upper left")
+        return save(figure, table, out / "hysteresis")
+
+
+def sampled(loop: Loop) -> pd.DataFrame:
+    """Return one row per way, P and quantity: mean and error over chains, as root mean squares where signs are free."""
+    data = loop.data
+    wanted = {"aG": data["aG"]} if "aG" in data else {f"{n}_{n}": data[n] ** 2 for n in ("c1", "cG")}
+    rows: list[dict[str, Any]] = []
+    for name, values in wanted.items():
+        for way in MARKERS:
+            means, errors = over_chains(values.sel(direction=way))
+            for P, mean, error in zip(data.P.to_numpy(), means, errors, strict=True):
+                root = np.sqrt(mean) if name != "aG" else None
+                value, spread = (mean, error) if root is None else (root, error / (2 * root))
+                rows.append({"P": P, "quantity": name, "way": way, "value": value, "error": spread})
+    return pd.DataFrame(rows)
+
+
+def _theory(model: Model, values: dict[str, Any], loop: Loop, preset: str) -> pd.DataFrame:
+    """Return rows of the theory's branches: way "theory", branch 0 with the lowest action."""
+    P = loop.data.P.to_numpy()
+    special = [*values.get("spinodals", ()), values.get("P_star", P[0])]
+    at = np.unique(np.concatenate([np.geomspace(P[0], P[-1], POINTS[preset]), special]))
+    rows = theory_rows(model, tuple(at.tolist())).rename(columns={"theory": "value"}).assign(way="theory")
+    squares = rows["quantity"].isin(("c1_c1", "cG_cG"))
+    rows.loc[squares, "value"] = np.sqrt(rows.loc[squares, "value"])
+    if "P1" in values:
+        critical = rows["P"].between(CRITICAL[0] * values["P1"], CRITICAL[1] * values["P1"])
+        rows.loc[critical, "value"] = np.nan
+    return rows
+
+
+def _draw(axes: Axes, rows: pd.DataFrame) -> None:
+    for name, part in rows.groupby("quantity"):
+        colour = COLOURS[str(name)]
+        theory = part[part["way"] == "theory"].sort_values("P")
+        for _, branch in theory.groupby((theory["value"] > 0.1) if name == "aG" else theory["branch"]):
+            if name != "aG" and branch["branch"].iloc[0] > 0:  # metastable cG < 0, not reached by these sweeps
+                continue
+            best = branch[branch["branch"] == 0]
+            draw_theory(axes, branch["P"], branch["value"], branch="metastable", color=colour)
+            draw_theory(axes, best["P"], best["value"], color=colour)
+        for way, marker in MARKERS.items():
+            points = part[part["way"] == way]
+            axes.errorbar(
+                points["P"], points["value"], yerr=points["error"], linestyle="none", marker=marker, color=colour,
+                markerfacecolor="white", markersize=4, elinewidth=0.8, zorder=3,
+            )  # fmt: skip

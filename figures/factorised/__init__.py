@@ -1,0 +1,1 @@
+"""Heads whose attention matrix is a product of two factors."""

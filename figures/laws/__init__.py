@@ -1,0 +1,1 @@
+"""How thresholds grow with V and L."""

@@ -1,0 +1,1 @@
+"""The posterior over attention matrices, beside sampled heads."""

@@ -1,0 +1,1 @@
+"""The saturation theorems as pictures."""

@@ -1,0 +1,1 @@
+"""One theory for every score function."""

@@ -1,0 +1,1 @@
+"""How order parameters, loss and coverage change with P."""
