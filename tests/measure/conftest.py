@@ -5,18 +5,9 @@ import pytest
 from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.description import read_sweep
 from phasekit.runs.sweeps.expand import expand
-from phasekit.runs.work.backends import Backend
 from phasekit.runs.work.progress import Silent
 from phasekit.runs.work.runner import run_sweep
-
-
-class Here(Backend):
-    """Do the work in this process."""
-
-    workers, threads, description = 1, 1, "this process"
-
-    def map(self, function, jobs):
-        return map(function, jobs)
+from tests.runs.probes import Here
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.runs.procedures import Case, Estimator, Outcome, Place, Stopped
 from phasekit.runs.procedures.checkpoint import load_state, save_state
+from phasekit.runs.work.backends import Backend
 
 
 class Probe(Estimator):
@@ -89,6 +90,15 @@ class SlowCount(Probe):
             if stop:
                 raise Stopped
         return [Outcome({"began": np.array([begin]), "ended": np.array([100])}) for _ in cases]
+
+
+class Here(Backend):
+    """Do the work in this process."""
+
+    workers, threads, description = 1, 1, "this process"
+
+    def map(self, function, jobs):
+        return map(function, jobs)
 
 
 def environment(_: int) -> tuple[int, str | None, str]:

@@ -12,7 +12,9 @@ from phasekit.errors import InputError
 from phasekit.runs.store.collect import collect
 from phasekit.runs.store.plan import read_plans
 from phasekit.runs.store.status import look
+from phasekit.runs.store.store import Store
 from phasekit.runs.work.worker import work
+from tests.runs.probes import Here
 
 PROBES = 20  # 2 lengths, 2 values of P, 5 seeds
 
@@ -183,15 +185,6 @@ def test_how_a_result_was_made_is_recorded(run, written):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_stops_the_run_with_the_systems_words(run, written, monkeypatch, number, tmp_path):
-    from phasekit.runs.store.store import Store
-    from phasekit.runs.work.backends import Backend
-
-    class Here(Backend):
-        workers, threads, description = 1, 1, "this process"
-
-        def map(self, function, jobs):
-            return map(function, jobs)
-
     commit, calls = Store.commit, []
 
     def full(self, *arguments, **settings):
@@ -213,7 +206,6 @@ def test_a_full_disk_stops_the_run_with_the_systems_words(run, written, monkeypa
 
 
 def test_other_errors_of_the_system_are_not_taken_for_a_full_disk(run, written, monkeypatch, tmp_path):
-    from phasekit.runs.store.store import Store
     from phasekit.runs.work.worker import Job
 
     store = Store.create(tmp_path / "store")
