@@ -10,9 +10,10 @@ from collections.abc import Callable
 import torch
 
 from benchmarks._timing import median_ratio, seconds_per_call, verdict
-from phasekit.heads import Adam, AdamEnsemble, Dataset, build_energy, draw_dataset, draw_starts
+from phasekit.heads import Adam, AdamEnsemble, build_energy, draw_starts
 from phasekit.heads.moments import one_hot, pair_counts
 from phasekit.model import Model
+from phasekit.tasks.copy import Dataset, draw_dataset
 
 _MEMBERS = 64
 _CONSTANT_RATE = Adam(steps=10**9, rate=0.01, final_rate=0.01)

@@ -16,11 +16,11 @@ from arviz_stats.sampling_diagnostics import ess
 from torch import Tensor
 
 from benchmarks._timing import median_ratio, seconds_per_call, verdict
-from phasekit.heads import Dataset, Energy, build_energy, draw_dataset, draw_starts
+from phasekit.heads import Energy, build_energy, draw_starts
 from phasekit.heads.moments import one_hot, pair_counts
 from phasekit.model import Model
 from phasekit.samplers import HeadsTarget, hmc, sgld
-from phasekit.samplers.conventions import posteriors_lr
+from phasekit.tasks.copy import Dataset, draw_dataset
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of its dependencies, about their own future
@@ -87,7 +87,7 @@ class Theirs:
     """SGLD of `posteriors` at the same step, in place, which is its fast way."""
 
     def __init__(self, log_posterior: Callable[[Parameters, Any], tuple[Tensor, Tensor]], W: Tensor, G: Tensor) -> None:
-        self.transform = posteriors.sgmcmc.sgld.build(log_posterior, lr=posteriors_lr(_STEP))
+        self.transform = posteriors.sgmcmc.sgld.build(log_posterior, lr=_STEP)
         self.state = self.transform.init({"W": W.clone(), "G": G.clone()})
 
     def run(self, updates: int) -> None:

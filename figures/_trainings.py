@@ -18,8 +18,9 @@ import xarray as xr
 
 from figures._cache import file_of, kept
 from phasekit import __version__
-from phasekit.heads import Adam, Ensemble, Selection, build_energy, draw_dataset, select_lowest, train
+from phasekit.heads import Adam, Ensemble, Selection, build_energy, select_lowest, train
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 
 ALL_STARTS = ("uniform", "copy", "random")
 #: Below this q = ‖A‖²/L an attention matrix counts as zero: it has no pattern, and its coverage is 0/0.

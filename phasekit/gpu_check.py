@@ -18,11 +18,12 @@ from torch import Tensor
 
 from phasekit.device import describe_device, resolve_device, wait_for
 from phasekit.errors import InputError
-from phasekit.heads import Adam, AdamEnsemble, Dataset, Energy, build_energy, draw_dataset, draw_starts
+from phasekit.heads import Adam, AdamEnsemble, Energy, build_energy, draw_starts
 from phasekit.heads.moments import pair_counts
 from phasekit.model import Model
 from phasekit.samplers import HMC, SGLD, HeadsTarget, Langevin, Method, MinibatchTarget, Target
 from phasekit.scores import Score, get_score, names
+from phasekit.tasks.copy import Dataset, draw_dataset
 
 NO_GPU = 3
 

@@ -22,10 +22,11 @@ from figures._theory import passing
 from figures._trainings import ALL_STARTS, Training, draw_rows, network_rows, trained
 from figures.posterior._samplings import BOTH_ENDS, Sampling, over_data, theory_rows, well_rows
 from phasekit.evidence import to_zero_step
-from phasekit.heads import Selection, build_energy, draw_dataset
+from phasekit.heads import Selection, build_energy
 from phasekit.model import Estimator, Model
 from phasekit.samplers import HMC, SGLD, Samples
 from phasekit.samplers.diagnostics import MIXED
+from phasekit.tasks.copy import draw_dataset
 from phasekit.theory.action import action_for
 from phasekit.theory.transitions.onset import onset
 from phasekit.theory.transitions.table import parameters_without_P

@@ -18,8 +18,9 @@ import pandas as pd
 from figures import _ensembles
 from figures._tables import with_error, write_table
 from figures._trainings import Training, draw_rows, network_rows, trained
-from phasekit.heads import Selection, draw_dataset, onset_ratio
+from phasekit.heads import Selection, onset_ratio
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions
 

@@ -20,9 +20,9 @@ from figures._cache import file_of, kept
 from phasekit import __version__
 from phasekit.evidence import Loop, sweep, umbrella, windows
 from phasekit.files import atomic
-from phasekit.heads import draw_dataset
 from phasekit.model import Model
 from phasekit.samplers import HMC, Langevin, Method
+from phasekit.tasks.copy import draw_dataset
 
 LINEAR, SOFTMAX = _ensembles.LINEAR, _ensembles.SOFTMAX
 #: Around the onset, P1 = 230; below, between and above the spinodals, 1363 and 1778, with P* = 1437 between.

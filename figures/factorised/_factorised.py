@@ -12,11 +12,12 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from phasekit.heads import Adam, Ensemble, build_energy, draw_dataset, draw_starts, train
+from phasekit.heads import Adam, Ensemble, build_energy, draw_starts, train
 from phasekit.heads.factorised import law_correction
 from phasekit.model import Model
 from phasekit.samplers import HeadsTarget, hmc
 from phasekit.samplers.observables import observable_names, observe
+from phasekit.tasks.copy import draw_dataset
 
 #: Relative distances from the expected jump at which networks are trained to find it.
 _AROUND = (0.96, 1.0, 1.04)

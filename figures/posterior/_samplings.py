@@ -15,10 +15,11 @@ import torch
 
 from figures._cache import file_of, kept
 from phasekit import __version__
-from phasekit.heads import build_energy, draw_dataset
+from phasekit.heads import build_energy
 from phasekit.model import Estimator, Model
 from phasekit.samplers import Method, Samples, diagnose, sample
 from phasekit.samplers.diagnostics import COEXISTENCE, MIXED
+from phasekit.tasks.copy import draw_dataset
 from phasekit.theory.minima import find_minima
 
 BOTH_ENDS = ("uniform", "copy")

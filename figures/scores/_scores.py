@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from figures.laws._sweeps import networks
+from phasekit.fates import FATES
 from phasekit.model import Model
 from phasekit.theory.minima import find_minima
 
@@ -88,5 +89,5 @@ def counts(rows: pd.DataFrame) -> dict[str, Any]:
     return {
         "networks": len(rows),
         "seeds": rows["data_seed"].nunique(),
-        **{fate: int(fates.get(fate, 0)) for fate in ("kept", "higher energy", "not converged", "failed")},
+        **{fate: int(fates.get(fate, 0)) for fate in FATES},
     }

@@ -1,7 +1,7 @@
 """Evidence for the order of a transition, from samples of the posterior."""
 
 from phasekit.evidence.early_warning import EarlyWarning, early_warning
-from phasekit.evidence.extrapolation import Extrapolation, extrapolate, to_zero_step
+from phasekit.evidence.extrapolation import Extrapolation, to_zero_step
 from phasekit.evidence.free_energy import Barrier, FreeEnergy, barrier, free_energy
 from phasekit.evidence.histograms import Density, density
 from phasekit.evidence.hysteresis import Loop, sweep
@@ -21,7 +21,6 @@ __all__ = [
     "barrier",
     "density",
     "early_warning",
-    "extrapolate",
     "free_energy",
     "posterior_place",
     "susceptibility",

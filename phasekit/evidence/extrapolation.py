@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasekit.errors import InputError
 from phasekit.evidence.numbers import finite
-from phasekit.samplers import Samples
-from phasekit.samplers.diagnostics import MIXED, diagnose
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,23 +63,3 @@ def to_zero_step(steps: ArrayLike, means: ArrayLike, errors: ArrayLike, *, order
     return Extrapolation(
         float(value), float(np.sqrt(covariance[0, 0])), float(slope), float(residual @ residual), len(x) - 2
     )
-
-
-def extrapolate(runs: Sequence[Samples], quantity: str, dataset: int = 0, *, order: int = 1) -> Extrapolation:
-    """Extrapolate one quantity of :meth:`phasekit.samplers.Samples.invariants` from runs at several steps.
-
-    Raises
-    ------
-    InputError
-        If the chains of a run disagree, which would make its mean meaningless.
-    """
-    means, errors = [], []
-    for run in runs:
-        diagnosis = diagnose(run)
-        if diagnosis.verdict(dataset) != MIXED:
-            step = run.method.describe()["step"]
-            raise InputError("chains", diagnosis.verdict(dataset), f"must be mixed at every step, not at {step}")
-        row = diagnosis.table.sel(quantity=quantity).isel(dataset=dataset)
-        means.append(float(row["mean"]))
-        errors.append(float(row.mcse))
-    return to_zero_step([run.method.describe()["step"] for run in runs], means, errors, order=order)

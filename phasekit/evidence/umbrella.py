@@ -17,13 +17,14 @@ import xarray as xr
 from torch import Tensor
 
 from phasekit.errors import InputError
-from phasekit.heads import build_energy, draw_dataset
+from phasekit.heads import build_energy
 from phasekit.heads.energy import Energy
 from phasekit.heads.starts import draw_starts
 from phasekit.model import Model
 from phasekit.samplers import HMC, HeadsTarget
 from phasekit.samplers.observables import observable_names, observe
 from phasekit.samplers.target import Gradient, Parts
+from phasekit.tasks.copy import draw_dataset
 
 #: Chains of every window start on both branches: if they agree, nothing else than the spring holds them back.
 _STARTS = ("uniform", "copy")

@@ -19,11 +19,15 @@ from phasekit.model import Model
 from phasekit.scores import Linear
 from phasekit.tasks.copy import Dataset
 
-Path = Literal["auto", "moments", "sequences"]
+EnergyPath = Literal["auto", "moments", "sequences"]
 
 
 def build_energy(
-    datasets: Sequence[Dataset], *, dtype: str = "float32", device: str | torch.device = "auto", path: Path = "auto"
+    datasets: Sequence[Dataset],
+    *,
+    dtype: str = "float32",
+    device: str | torch.device = "auto",
+    path: EnergyPath = "auto",
 ) -> Energy:
     """Return the energy U of heads trained on these data sets.
 
@@ -47,14 +51,14 @@ def build_energy(
     model = common_model([d.model for d in datasets])
     torch_device = device if isinstance(device, torch.device) else resolve_device(device)
     torch_dtype = resolve_dtype(dtype)
-    if path not in get_args(Path):
-        raise InputError("path", path, f"must be one of {', '.join(get_args(Path))}")
+    if path not in get_args(EnergyPath):
+        raise InputError("path", path, f"must be one of {', '.join(get_args(EnergyPath))}")
     energy = _of_logits(model, datasets, torch_device, torch_dtype, path)
     return energy if model.key_dim is None else FactorisedEnergy(energy)
 
 
 def _of_logits(
-    model: Model, datasets: Sequence[Dataset], device: torch.device, dtype: torch.dtype, path: Path
+    model: Model, datasets: Sequence[Dataset], device: torch.device, dtype: torch.dtype, path: EnergyPath
 ) -> Energy:
     """Return the energy as a function of W and G, whatever the prior of G."""
     if model.inputs == "token+position":
@@ -63,15 +67,22 @@ def _of_logits(
         summed_first = isinstance(model.score, Linear) and path == "auto"
         return (LinearTokenEnergy if summed_first else TokenEnergy)(datasets, device, dtype)
     if path == "auto":
-        longest = max(d.tokens.shape[0] for d in datasets)
-        path = "moments" if moments_are_cheaper(model.V, model.L, longest) else "sequences"
+        path = choose_path(model.at(P=max(len(d.tokens) for d in datasets)))
     kind: type[Energy] = MomentEnergy if path == "moments" else SequenceEnergy
     return kind(datasets, device, dtype)
 
 
-def moments_are_cheaper(V: int, L: int, P: int) -> bool:
-    """Compare the multiplications of one gradient: 4V²L² + 2L³ from moments, 2PL²V + 3PLV² from sequences.
+def choose_path(model: Model) -> EnergyPath:
+    """Return the way that takes fewer multiplications for a model with P; "auto" for token+position inputs.
 
-    Always true from P = L·V on.
+    Second moments win always from P = L·V on.
     """
-    return 4 * V**2 * L**2 + 2 * L**3 <= P * (2 * L**2 * V + 3 * L * V**2)
+    if model.inputs == "token+position":
+        return "auto"
+    return min(("moments", "sequences"), key=lambda path: multiplications(model, path))
+
+
+def multiplications(model: Model, path: EnergyPath) -> float:
+    """Return about how many multiplications one gradient of one head takes, for a model with P."""
+    V, L, P = float(model.V), float(model.L), model.P or 1.0
+    return 4 * V**2 * L**2 + 2 * L**3 if path == "moments" else P * (2 * L**2 * V + 3 * L * V**2)

@@ -89,7 +89,7 @@ class Energy(ABC):
         return (self.model.V, self.model.V), (self.logit_size, self.logit_size)
 
     @property
-    def scales(self) -> tuple[float, float]:
+    def prior_scales(self) -> tuple[float, float]:
         """Prior standard deviations of an entry of W and of G."""
         return self.model.sigma_w, self.model.sigma_g
 
@@ -99,7 +99,7 @@ class Energy(ABC):
         return self.model.sigma_g**-2 if self.model.key_dim is None else 0.0
 
     @property
-    def scale(self) -> float:
+    def likelihood_factor(self) -> float:
         """1/(κL), the prefactor of the likelihood's gradient."""
         return 1.0 / (self.model.kappa * self.model.L)
 

@@ -96,7 +96,7 @@ class LinearTokenGradient:
 
     def _add(self, d: int, chunk: _Chunk) -> None:
         """Add what one chunk of sequences contributes."""
-        V, L, c = self._energy.model.V, self._energy.model.L, self._energy.scale
+        V, L, c = self._energy.model.V, self._energy.model.L, self._energy.likelihood_factor
         W, G = self._W[d], self._G[d]
         M, n = len(G), V + L
         values = (G.view(M * n, n) @ chunk.keys).view(M, n, -1)  # G m, indexed [member, input, (sequence, token)]
@@ -114,4 +114,4 @@ class LinearTokenGradient:
         self._dG[d].view(M * n, n).addmm_(values.view(M * n, -1), chunk.keys.T, alpha=c / L)
 
     def likelihood(self) -> Tensor:
-        return 0.5 * self._energy.scale * self._error
+        return 0.5 * self._energy.likelihood_factor * self._error

@@ -114,7 +114,7 @@ class MomentGradient:
         self._to_K, self._to_T = energy.key_pairs.mT, energy.copy_pairs.mT
 
     def __call__(self) -> None:
-        energy, model, c = self._energy, self._energy.model, self._energy.scale
+        energy, model, c = self._energy, self._energy.model, self._energy.likelihood_factor
         W, dW, WW, H, N = self._W, self._dW, self._WW, self._H, self._N
         K, T, AA, dA = self._K, self._T, self._AA, self._dA
         self._A = A = _Matrices(model.score.rows(self._G))
@@ -133,6 +133,6 @@ class MomentGradient:
 
     def likelihood(self) -> Tensor:
         A, T, dA = self._A.all, self._T.all, self._dA.all
-        c, L = self._energy.scale, self._energy.model.L
+        c, L = self._energy.likelihood_factor, self._energy.model.L
         # c⟨A, AK⟩ = ⟨A, dA⟩ + c⟨A, T⟩
         return 0.5 * (c * L * self._energy.P + (A * (dA - c * T)).sum((-2, -1)))

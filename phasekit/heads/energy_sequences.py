@@ -67,7 +67,7 @@ class SequenceGradient:
         self._dA, self._error = torch.empty_like(G), torch.empty_like(energy.P.expand(W.shape[:2]))
 
     def __call__(self) -> None:
-        model, c = self._energy.model, self._energy.scale
+        model, c = self._energy.model, self._energy.likelihood_factor
         W, G, dW, dA = self._W, self._G, self._dW, self._dA
         M, L = W.shape[1], model.L
         A = model.score.rows(G)
@@ -82,4 +82,4 @@ class SequenceGradient:
         torch.add(model.score.pull_back(G, A, dA), G, alpha=self._energy.logit_precision, out=self._dG)
 
     def likelihood(self) -> Tensor:
-        return 0.5 * self._energy.scale * self._error
+        return 0.5 * self._energy.likelihood_factor * self._error

@@ -99,7 +99,7 @@ class TokenGradient:
 
     def _add(self, d: int, X: Tensor, logits: Tensor, A: Tensor) -> None:
         """Add what one chunk of sequences contributes."""
-        energy, score, W, c = self._energy, self._energy.model.score, self._W[d], self._energy.scale
+        energy, score, W, c = self._energy, self._energy.model.score, self._W[d], self._energy.likelihood_factor
         B, L, M, V = *A.shape[:3], energy.model.V
         attended, residual = energy.outputs(X, A, W)
         self._error[d] += residual.square().sum((-2, -1))
@@ -119,4 +119,4 @@ class TokenGradient:
         by_row[V:, :, V:] += dH.sum(0)
 
     def likelihood(self) -> Tensor:
-        return 0.5 * self._energy.scale * self._error
+        return 0.5 * self._energy.likelihood_factor * self._error

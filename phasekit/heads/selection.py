@@ -9,9 +9,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from phasekit.errors import InputError
+from phasekit.fates import FATES, SAME_ENERGY, sort_networks
 from phasekit.heads.ensemble import Ensemble
-
-FATES = ("kept", "higher energy", "not converged", "failed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class Selection(Ensemble):
         return self.data[name].where(self.data.fate == "kept").std("member")
 
 
-def select_lowest(ensemble: Ensemble, tolerance: float = 1e-4) -> Selection:
+def select_lowest(ensemble: Ensemble, tolerance: float = SAME_ENERGY) -> Selection:
     """Keep, for each data set, the converged members whose U is within ``tolerance`` (relative) of the lowest.
 
     Near a first-order transition different starts end in different minima; only the lowest is what the theory's
@@ -60,12 +59,7 @@ def select_lowest(ensemble: Ensemble, tolerance: float = 1e-4) -> Selection:
     """
     if not (np.isfinite(tolerance) and tolerance >= 0):
         raise InputError("tolerance", tolerance, "must be a finite number of at least 0")
-    data = ensemble.data
-    lowest = data.U.where(data.converged).min("member")
-    fate = np.select(
-        [data.failed.values, ~data.converged.values, (data.U - lowest > tolerance * abs(lowest)).values],
-        ["failed", "not converged", "higher energy"],
-        "kept",
-    )
-    data = data.assign(fate=(("dataset", "member"), fate), U_lowest=lowest)
+    data = ensemble.data.transpose("dataset", "member", ...)
+    fate, lowest = sort_networks(data.U.to_numpy(), data.converged.to_numpy(), data.failed.to_numpy(), tolerance)
+    data = data.assign(fate=(("dataset", "member"), fate), U_lowest=("dataset", lowest))
     return Selection(data.assign_attrs(selection_tolerance=tolerance))

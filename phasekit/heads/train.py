@@ -14,7 +14,7 @@ from phasekit import __version__
 from phasekit.device import describe_device, resolve_device, resolve_dtype
 from phasekit.errors import InputError
 from phasekit.heads.adam import Adam, AdamEnsemble, Progress
-from phasekit.heads.build import Path, build_energy
+from phasekit.heads.build import EnergyPath, build_energy
 from phasekit.heads.energy import Energy, common_model
 from phasekit.heads.ensemble import Ensemble
 from phasekit.heads.order_parameters import has_sign_symmetry, order_parameter_names, order_parameters
@@ -37,7 +37,7 @@ def train(
     tolerance: float = 1e-7,
     dtype: str = "float32",
     device: str = "auto",
-    path: Path = "auto",
+    path: EnergyPath = "auto",
     progress: Progress | None = None,
 ) -> Ensemble:
     """Minimise U by full-batch Adam, for every model × data seed × start × member, all at once.
@@ -107,7 +107,7 @@ def train_on(
     tolerance: float = 1e-7,
     dtype: str = "float32",
     device: str = "auto",
-    path: Path = "auto",
+    path: EnergyPath = "auto",
     progress: Progress | None = None,
     state: Mapping[str, Tensor] | None = None,
     pause: Callable[[AdamEnsemble], None] | None = None,
@@ -200,7 +200,7 @@ def evaluate(energy: Energy, W: Tensor, G: Tensor, tolerance: float) -> dict[str
         averages = energy.averages(W, G)
     first, second, coverage = order_parameters(averages, model.L)
     square_W, square_G = dW.square().flatten(2).sum(2), dG.square().flatten(2).sum(2)
-    excess = 0.5 * (energy.scales[0] ** 2 * square_W + energy.scales[1] ** 2 * square_G)
+    excess = 0.5 * (energy.prior_scales[0] ** 2 * square_W + energy.prior_scales[1] ** 2 * square_G)
     names = order_parameter_names(model.score)
     scalars = {
         "U": U,

@@ -50,7 +50,8 @@ def onset_of_the_data(curve: Curve, resamples: int) -> Estimate:
     NotLocated
         If the data sets' onsets don't lie between the values of P.
     """
-    from phasekit.heads import draw_dataset, onset_ratio
+    from phasekit.heads import onset_ratio
+    from phasekit.tasks.copy import draw_dataset
 
     near = np.abs(np.log(curve.P / predicted(curve.model, "P1"))) < np.log(_NEAR)
     P = curve.P[near]

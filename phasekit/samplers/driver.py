@@ -16,8 +16,7 @@ from torch import Tensor
 from phasekit import __version__
 from phasekit.device import describe_device, resolve_device, resolve_dtype
 from phasekit.errors import InputError
-from phasekit.heads.build import Path as EnergyPath
-from phasekit.heads.build import build_energy
+from phasekit.heads.build import EnergyPath, build_energy
 from phasekit.heads.energy import Energy, common_model
 from phasekit.heads.order_parameters import has_sign_symmetry
 from phasekit.heads.starts import STARTS, draw_starts

@@ -31,7 +31,7 @@ class HeadsTarget:
         self.energy, self.dtype, self.device = energy, energy.dtype, energy.device
         self.shapes: tuple[tuple[int, ...], ...] = tuple((D, members, *shape) for shape in energy.shapes)
         self.chains = D * members
-        self.scales: tuple[float, ...] = energy.scales
+        self.scales: tuple[float, ...] = energy.prior_scales
 
     def bind(self, position: Parts, gradient: Parts) -> Gradient:
         return _HeadsGradient(self.energy, position, self.energy.bind(*position, *gradient))

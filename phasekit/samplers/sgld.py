@@ -19,7 +19,7 @@ def build(target: Target, keys: Sequence[Key], *, step: Schedule, temperature: S
         theta - step * scale**2 * gradient + sqrt(2 * step * temperature) * scale * xi
 
     This is the Euler-Maruyama step of dθ = -∇U dt + √(2T) dB with **dt = step**. Other packages count differently:
-    see :mod:`phasekit.samplers.conventions`.
+    see docs/samplers.md.
 
     The chain's law is exp(-U/T) up to a bias of first order in ``step``. Where U is quadratic with curvature λ (in
     units of the scale), the variance is T/(λ(1 - λ step/2)), and chains diverge from step = 2/λ on. With a minibatch

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from phasekit.heads import draw_dataset
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 
 #: Nodes of the trapezium rule in units of the prior: on smooth densities exact to far below any Monte Carlo error.
 #: The copy pattern is the direction in which data make the law of linear attention narrow.

@@ -8,10 +8,11 @@ import xarray as xr
 from phasekit.errors import InputError
 from phasekit.evidence import barrier, free_energy, umbrella
 from phasekit.evidence.umbrella import SpringTarget
-from phasekit.heads import build_energy, draw_dataset
+from phasekit.heads import build_energy
 from phasekit.heads.starts import draw_starts
 from phasekit.model import Model
 from phasekit.samplers import HMC, SGLD
+from phasekit.tasks.copy import draw_dataset
 from tests.evidence.exact import softmax_head
 from tests.samplers.checks import keys
 from tests.samplers.targets import double_well

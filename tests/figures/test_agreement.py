@@ -11,9 +11,10 @@ from figures.agreement._agreement import at_zero_step, begun, steps_from, stiffe
 from figures.agreement._agreement_tables import notes, summary
 from figures.posterior._samplings import Sampling
 from phasekit.drawing.plotting import PAGE
-from phasekit.heads import build_energy, draw_dataset
+from phasekit.heads import build_energy
 from phasekit.model import Model
 from phasekit.samplers import HMC
+from phasekit.tasks.copy import draw_dataset
 from phasekit.theory.minima import find_minima
 from tests.figures import small
 

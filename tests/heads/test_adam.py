@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import Adam, AdamEnsemble, build_energy, draw_dataset, draw_starts
+from phasekit.heads import Adam, AdamEnsemble, build_energy, draw_starts
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 
 MODEL = Model(V=3, L=5, P=60)
 

@@ -3,9 +3,11 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import Dataset, build_energy, draw_dataset, stream
+from phasekit.heads import build_energy
 from phasekit.heads.moments import one_hot, pair_counts
 from phasekit.model import Model
+from phasekit.streams import stream
+from phasekit.tasks.copy import Dataset, draw_dataset
 
 MODEL = Model(V=5, L=4, P=1000)
 

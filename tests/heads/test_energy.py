@@ -3,11 +3,12 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import build_energy, draw_dataset
-from phasekit.heads.build import moments_are_cheaper
+from phasekit.heads import build_energy
+from phasekit.heads.build import choose_path
 from phasekit.heads.energy_linear_tokens import LinearTokenEnergy
 from phasekit.heads.energy_tokens import TokenEnergy
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 
 from . import brute_force
 
@@ -168,8 +169,8 @@ def test_a_bound_gradient_follows_its_buffers():
 def test_the_path_follows_the_operation_count():
     for size in (2, 3, 8, 64):
         for length in (2, 3, 8, 64, 1024):
-            assert moments_are_cheaper(size, length, size * length)
-    assert not moments_are_cheaper(8, 16, 8)
+            assert choose_path(Model(V=size, L=length, P=size * length)) == "moments"
+    assert choose_path(Model(V=8, L=16, P=8)) == "sequences"
     for P, path in ((8, "sequences"), (1000, "moments")):
         assert build_energy([draw_dataset(Model(V=8, L=16, P=P), 0)], device="cpu").path == path
     tokens = Model(V=3, L=4, P=5, inputs="token+position")

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import Adam, build_energy, draw_dataset, draw_start, train
+from phasekit.heads import Adam, build_energy, draw_start, train
 from phasekit.heads.energy_moments import MomentEnergy
 from phasekit.heads.factorised import FactorisedEnergy, factor_scale, law_correction
 from phasekit.heads.train import evaluate
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 
 from . import brute_force
 

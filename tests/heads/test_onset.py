@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import Adam, draw_dataset, onset_ratio, train
+from phasekit.heads import Adam, onset_ratio, train
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 
 MODEL = Model(V=3, L=6, P=30, score="linear")
 

@@ -1,10 +1,11 @@
 import pytest
 import torch
 
-from phasekit.heads import build_energy, draw_dataset, order_parameters
+from phasekit.heads import build_energy, order_parameters
 from phasekit.heads.order_parameters import has_sign_symmetry, order_parameter_names
 from phasekit.model import Model
 from phasekit.scores import get_score
+from phasekit.tasks.copy import draw_dataset
 
 L = 6
 

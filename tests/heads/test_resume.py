@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import Adam, draw_dataset, train, train_on
+from phasekit.heads import Adam, train, train_on
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 
 SETTINGS = Adam(steps=120)
 STARTS = ("uniform", "random")

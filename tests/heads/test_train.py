@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import Adam, Ensemble, build_energy, draw_dataset, select_lowest, train
+from phasekit.heads import Adam, Ensemble, build_energy, select_lowest, train
 from phasekit.heads.train import evaluate
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 
 MODEL = Model(V=4, L=6, P=50)
 SHORT = Adam(steps=200)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from phasekit.heads import draw_dataset
 from phasekit.model import Model
 from phasekit.runs.procedures import Place, Stopped, get_estimator
 from phasekit.runs.store.collect import collect
 from phasekit.samplers import diagnose, sample_on
+from phasekit.tasks.copy import draw_dataset
 
 CASES = [(Model(V=4, L=6, P=float(P), score="linear"), seed) for P, seed in ((20, 0), (30, 1))]
 SETTINGS = {

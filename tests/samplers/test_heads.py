@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import build_energy, draw_dataset, draw_starts
+from phasekit.heads import build_energy, draw_starts
 from phasekit.model import Model
 from phasekit.samplers import HMC, SGLD, HeadsTarget, hmc, langevin, sample, sgld
+from phasekit.tasks.copy import draw_dataset
 from tests.samplers import checks
 
 CPU = torch.device("cpu")

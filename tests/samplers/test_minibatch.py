@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import Dataset, build_energy, draw_dataset
+from phasekit.heads import build_energy
 from phasekit.model import Model
 from phasekit.samplers import MinibatchTarget, sgld
 from phasekit.samplers.noise import UniformStreams
+from phasekit.tasks.copy import Dataset, draw_dataset
 from tests.samplers import checks, targets
 
 CPU = torch.device("cpu")

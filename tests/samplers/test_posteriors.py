@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from phasekit.samplers import sgld
-from phasekit.samplers.conventions import posteriors_lr
 from tests.samplers import checks, targets
 
 with warnings.catch_warnings():
@@ -16,10 +15,12 @@ with warnings.catch_warnings():
 
 
 def their_sgld(target, step, temperature, per):
+    """That package recommends log_posterior = -U/N at temperature 1/N; its lr is then N times phasekit's step."""
+
     def log_posterior(theta, batch):
         return -target.u(theta).sum() / per, torch.tensor([])
 
-    return posteriors.sgmcmc.sgld.build(log_posterior, lr=posteriors_lr(step, per), temperature=temperature / per)
+    return posteriors.sgmcmc.sgld.build(log_posterior, lr=step * per, temperature=temperature / per)
 
 
 @pytest.mark.parametrize("per", [1.0, 50.0])

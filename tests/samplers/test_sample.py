@@ -11,11 +11,12 @@ import torch
 import xarray as xr
 
 from phasekit.errors import InputError
-from phasekit.heads import build_energy, draw_dataset
+from phasekit.heads import build_energy
 from phasekit.heads.order_parameters import order_parameters
 from phasekit.model import Model
 from phasekit.samplers import HMC, SGLD, ChainDiverged, Decay, Langevin, Samples, driver, get_method, sample
 from phasekit.samplers.checkpoint import Checkpoint
+from phasekit.tasks.copy import draw_dataset
 
 METHODS = [
     SGLD(step=Decay(2e-3, power=0.3, offset=20.0)),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.samplers import Decay, conventions, langevin, sgld
+from phasekit.samplers import Decay, langevin, sgld
 from phasekit.samplers.noise import NormalStreams
 from tests.samplers import checks, targets
 
@@ -164,12 +164,3 @@ def test_starts_that_make_no_sense_are_refused(position):
 def test_number_of_keys_must_be_that_of_chains():
     with pytest.raises(InputError, match="keys"):
         sgld.build(targets.skewed(2), checks.keys(3, 0), step=0.1)
-
-
-def test_converters_invert_each_other_and_match_the_other_packages_formulas():
-    step = 0.037
-    assert conventions.step_from_posteriors(conventions.posteriors_lr(step, per=50), per=50) == pytest.approx(step)
-    assert conventions.step_from_devinterp(conventions.devinterp_epsilon(step)) == pytest.approx(step)
-    epsilon = conventions.devinterp_epsilon(step)
-    assert epsilon / 2 == pytest.approx(step)  # drift
-    assert epsilon == pytest.approx(2 * step)  # variance of the noise

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
-from phasekit.heads import Adam, draw_dataset, train
+from phasekit.heads import Adam, train
 from phasekit.heads.moments import pair_counts
 from phasekit.model import Model
+from phasekit.tasks.copy import draw_dataset
 from phasekit.theory.corrections.sampling_force import _fields, rows_at, sparsemax_on_drawn_data
 from phasekit.theory.minima import find_minima
 

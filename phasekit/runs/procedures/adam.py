@@ -10,7 +10,7 @@ from pydantic import Field
 
 from phasekit.runs.procedures.base import Case, Estimator, Outcome, Place, Stopped
 from phasekit.runs.procedures.checkpoint import load_state, save_state
-from phasekit.runs.procedures.heads import HeadsEstimator, path_of
+from phasekit.runs.procedures.heads import HeadsEstimator
 
 
 class AdamNetworks(HeadsEstimator):
@@ -47,7 +47,9 @@ class AdamNetworks(HeadsEstimator):
         return self.model_copy(update={"steps": length})
 
     def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
-        from phasekit.heads import Adam, AdamEnsemble, draw_dataset, train_on
+        from phasekit.heads import Adam, AdamEnsemble, train_on
+        from phasekit.heads.build import choose_path
+        from phasekit.tasks.copy import draw_dataset
 
         settings = Adam(steps=self.steps, rate=self.rate, final_rate=self.final_rate, decay=self.decay)
 
@@ -67,7 +69,7 @@ class AdamNetworks(HeadsEstimator):
             tolerance=self.tolerance,
             dtype=self.dtype,
             device=place.device,
-            path=path_of(cases[0][0]),
+            path=choose_path(cases[0][0]),
             state=load_state(place.checkpoint),
             pause=pause,
         )

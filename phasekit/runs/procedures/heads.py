@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Hashable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -49,7 +49,9 @@ class HeadsEstimator(Estimator, ABC):
 
     def together(self, model: Model) -> Hashable:
         # The way the energy is computed is chosen for each model by itself, whoever shares its ensemble.
-        return model.at(P=None), path_of(model)
+        from phasekit.heads.build import choose_path
+
+        return model.at(P=None), choose_path(model)
 
     @property
     def gradients(self) -> int:
@@ -57,18 +59,6 @@ class HeadsEstimator(Estimator, ABC):
         return self.length
 
     def operations(self, model: Model) -> float:
-        V, L, P = model.V, model.L, model.P or 1.0
-        gradients = self.gradients * self.members * len(self.starts)
-        if path_of(model) == "moments":
-            return gradients * (4.0 * V**2 * L**2 + 2.0 * L**3)
-        return gradients * P * (2.0 * L**2 * V + 3.0 * L * V**2)
+        from phasekit.heads.build import choose_path, multiplications
 
-
-def path_of(model: Model) -> Any:
-    """Return how the energy of a model is computed: one of :data:`phasekit.heads.build.Path`."""
-    from phasekit.heads.build import moments_are_cheaper
-    from phasekit.tasks.copy import number_of_sequences
-
-    if model.inputs == "token+position":
-        return "auto"
-    return "moments" if moments_are_cheaper(model.V, model.L, number_of_sequences(model)) else "sequences"
+        return self.gradients * self.members * len(self.starts) * multiplications(model, choose_path(model))

@@ -13,7 +13,7 @@ from phasekit.errors import InputError
 from phasekit.model import Estimator as Theory
 from phasekit.model import Model
 from phasekit.runs.procedures.base import Case, Estimator, Outcome, Place, Stopped
-from phasekit.runs.procedures.heads import HeadsEstimator, path_of
+from phasekit.runs.procedures.heads import HeadsEstimator
 
 #: Diagnostics need this many draws and chains; a measurement of speed makes do with less.
 _LEAST_DRAWS, _LEAST_CHAINS = 8, 2
@@ -79,8 +79,9 @@ class SampledNetworks(HeadsEstimator):
         return self._outcomes(samples, len(cases))
 
     def _sample(self, cases: Sequence[Case], place: Place) -> Any:
-        from phasekit.heads import draw_dataset
+        from phasekit.heads.build import choose_path
         from phasekit.samplers import sample_on
+        from phasekit.tasks.copy import draw_dataset
 
         def pause(save: Callable[[], None]) -> None:
             stop = place.must_stop()
@@ -100,7 +101,7 @@ class SampledNetworks(HeadsEstimator):
             seed=self.seed,
             dtype=self.dtype,
             device=place.device,
-            path=path_of(cases[0][0]),
+            path=choose_path(cases[0][0]),
             checkpoint=place.checkpoint,
             save_every=self.length,  # the clock decides, in pause
             pause=pause,

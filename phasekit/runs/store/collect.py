@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasekit.errors import InputError
+from phasekit.fates import sort_networks
 from phasekit.files import atomic
 from phasekit.model import Model
 from phasekit.runs.procedures import get_estimator
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FORMATS = (".nc", ".csv", ".parquet")
-#: Energies within this fraction of the lowest belong to the lowest minimum (as in `networks.select_lowest`).
-SAME_ENERGY = 1e-4
 
 
 @dataclass(frozen=True)
@@ -123,13 +122,10 @@ def _theory(models: Sequence[Model], tasks: Sequence[Finished]) -> list[dict[str
 
 
 def fates(values: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-    """Sort networks into those at the lowest minimum and the others, as `networks.select_lowest` does."""
+    """Return the column ``fate`` of a task's networks (:mod:`phasekit.fates`); nothing for what isn't trained."""
     if not {"U", "converged", "failed"} <= values.keys():
         return {}
-    U, converged, failed = values["U"], values["converged"].astype(bool), values["failed"].astype(bool)
-    lowest = U[converged].min() if converged.any() else np.nan
-    higher = ~(U - lowest <= SAME_ENERGY * abs(lowest))
-    return {"fate": np.select([failed, ~converged, higher], ["failed", "not converged", "higher energy"], "kept")}
+    return {"fate": sort_networks(values["U"], values["converged"], values["failed"])[0]}
 
 
 def to_dataset(collection: Collection) -> xr.Dataset:

@@ -7,9 +7,10 @@ import torch
 from scipy.optimize import minimize
 
 from phasekit import Model, find_minima, find_transitions
-from phasekit.heads import build_energy, draw_dataset
+from phasekit.heads import build_energy
 from phasekit.heads.energy import Averages
 from phasekit.heads.order_parameters import order_parameters
+from phasekit.tasks.copy import draw_dataset
 from phasekit.theory.action import LinearPosterior
 from phasekit.theory.action.noise import relax
 
