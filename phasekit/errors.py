@@ -1,5 +1,7 @@
 """The one exception that means "the input is wrong": one line, naming field, value and what is allowed."""
 
+from typing import Any
+
 _LONGEST = 60  # characters of a value that still help the reader; the rest of a long list doesn't
 
 
@@ -18,7 +20,15 @@ class InputError(ValueError):
 def _on_one_line(value: object) -> str:
     """Return the value as Python writes it, without line breaks (arrays have them) and not endlessly long."""
     try:
-        text = " ".join(repr(value).split())
+        text = " ".join(repr(_plain(value)).split())
     except ValueError:  # Python refuses to print integers of more than 4300 digits
         return f"a {type(value).__name__} too long to print"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy's numbers, alone or in a list, as Python's: ``-1.0`` instead of ``np.float64(-1.0)``."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    is_number = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+    return value.item() if is_number else value

@@ -1,15 +1,7 @@
 """The one description of task, head and data that theory, networks and figures share."""
 
-from phasekit.model.model import (
-    AXES,
-    INTEGER_AXES,
-    RANGES,
-    Estimator,
-    Grid,
-    Inputs,
-    Model,
-    Parameters,
-    axes_of,
-)
+from phasekit.model.grid import Grid, axes_of
+from phasekit.model.model import Model
+from phasekit.model.parameters import AXES, INTEGER_AXES, RANGES, Estimator, Inputs, Parameters
 
 __all__ = ["AXES", "INTEGER_AXES", "RANGES", "Estimator", "Grid", "Inputs", "Model", "Parameters", "axes_of"]

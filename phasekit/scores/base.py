@@ -2,8 +2,9 @@
 
 The contract
 ------------
-A score is a frozen description (pydantic): its fields are the parameters' values, or their starting values where they
-are learned. It offers, with shapes ``(..., heads, queries, keys)`` (leading axes are free, ``heads`` may be absent):
+A score is a :class:`phasekit.describe.Description`: its fields are the parameters' values, or their starting values
+where they are learned. It offers, with shapes ``(..., heads, queries, keys)`` (leading axes are free, ``heads`` may be
+absent):
 
 ==========================  ===========================================================================================
 ``rows``                    attention weights from logits, with a mask and learned parameters
@@ -30,10 +31,9 @@ Torch and SymPy are imported inside the methods only, so that importing a score 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
+from phasekit.describe import Description
 from phasekit.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from phasekit.scores.parameters import ScoreParameters
 
 
-class Score(BaseModel):
+class Score(Description):
     """A map from a row of logits to a row of attention weights.
 
     A subclass declares its parameters as fields (``n: float = 1.5``), sets ``name``, and implements the maps.
@@ -60,23 +60,14 @@ class Score(BaseModel):
         Fields that a head may learn, and the bound each stays above: value = bound + softplus(raw parameter).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
     name: ClassVar[str]
     normalised: ClassVar[bool] = True
     uses_logits: ClassVar[bool] = True
     learnable: ClassVar[Mapping[str, float]] = {}
 
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = str(first["loc"][0]) if first["loc"] else "parameters"
-            known = ", ".join(type(self).model_fields) or "none"
-            unknown = first["type"] == "extra_forbidden"
-            allowed = f"unknown parameter; known: {known}" if unknown else first["msg"]
-            raise InputError(f"score {self.name}: {field}", first["input"], allowed) from None
+    @classmethod
+    def in_errors(cls, field: str) -> str:
+        return f"score {cls.name}: {field}"
 
     def rows(
         self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
@@ -245,7 +236,7 @@ class Score(BaseModel):
         unknown = set(parameters or {}) - set(numbers)
         if unknown:
             raise InputError(
-                f"score {self.name}: parameters", sorted(unknown), f"known: {', '.join(numbers) or 'none'}"
+                f"score {self.name}: parameters", sorted(unknown), f"fields are {', '.join(numbers) or 'none'}"
             )
         return {**numbers, **{name: sympy.sympify(value) for name, value in (parameters or {}).items()}}
 
@@ -256,11 +247,3 @@ class Score(BaseModel):
         return {
             name: value for name, value in values.items() if isinstance(value, float | int) and type(value) is not bool
         }
-
-    def at(self, **changes: Any) -> Self:
-        """Return a copy with some fields changed, validated again."""
-        return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and parameters as plain JSON values; ``get_score`` takes them back."""
-        return {"name": self.name, **self.model_dump()}

@@ -36,7 +36,7 @@ class Composite(Score):
     def _read_scores(cls, given: Any) -> Any:
         if isinstance(given, str):
             given = [name.strip() for name in given.split(",")]
-        return tuple(score if isinstance(score, Score) else get_score(score) for score in given)
+        return tuple(get_score(score) for score in given)
 
     @property
     def normalised(self) -> bool:  # type: ignore[override]
@@ -47,9 +47,6 @@ class Composite(Score):
     def uses_logits(self) -> bool:  # type: ignore[override]
         """Whether every component is a function of the logits."""
         return all(score.uses_logits for score in self.scores)
-
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "scores": [score.describe() for score in self.scores]}
 
     def component_parameters(self, parameters: Mapping[str, Tensor] | None) -> list[dict[str, Tensor] | None]:
         """Take the mapping apart: ``"1.n"`` is the parameter n of component 1.

@@ -68,7 +68,7 @@ def test_an_axis_gives_a_missing_number_but_never_overrides_one():
 
 
 def test_a_score_s_parameters_are_options_by_their_names(monkeypatch):
-    monkeypatch.setitem(registry._SCORES, "sharpened", Sharpened)
+    monkeypatch.setitem(registry.SCORES._known, "sharpened", Sharpened)
     options, _ = read("-V 8 -L 16 --score sharpened --sharp-ness 3")
     assert options.model().score == Sharpened(sharp_ness=3.0)
     assert read("-V 8 -L 16 --score sharpened")[0].model().score == Sharpened()
@@ -77,14 +77,14 @@ def test_a_score_s_parameters_are_options_by_their_names(monkeypatch):
 
 
 def test_a_parameter_of_another_score_is_refused(monkeypatch):
-    monkeypatch.setitem(registry._SCORES, "sharpened", Sharpened)
+    monkeypatch.setitem(registry.SCORES._known, "sharpened", Sharpened)
     options, _ = read("-V 8 -L 16 --score linear --sharp-ness 3")
-    with pytest.raises(InputError, match="score linear: sharp_ness = '3': unknown parameter"):
+    with pytest.raises(InputError, match="score linear: sharp_ness = '3': unknown"):
         options.model()
 
 
 def test_help_lists_the_parameters_of_scores(monkeypatch):
-    monkeypatch.setitem(registry._SCORES, "sharpened", Sharpened)
+    monkeypatch.setitem(registry.SCORES._known, "sharpened", Sharpened)
     help_text = read("--help").output
     assert "--sharp-ness" in help_text
     assert "(default 2.0)" in " ".join(help_text.replace("│", " ").split())

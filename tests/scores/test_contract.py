@@ -334,7 +334,7 @@ def test_symbolic_parameters_replace_numbers():
     n, b, u = sp.symbols("n b u", positive=True)
     raised, _ = SCORES["ssa"].symbolic_two_level(u, sp.Integer(0), sp.Integer(5), {"n": n, "b": b})
     assert sp.simplify(raised - (1 + b * u) ** n / ((1 + b * u) ** n + 4)) == 0
-    with pytest.raises(InputError, match="known: n, b"):
+    with pytest.raises(InputError, match="fields are n, b"):
         SCORES["ssa"].symbolic_two_level(u, u, u, {"T": n})
 
 

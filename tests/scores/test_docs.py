@@ -16,7 +16,7 @@ SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 @pytest.fixture
 def page(monkeypatch):
     """Everything the page defines; what it registers is forgotten afterwards."""
-    monkeypatch.setattr(registry, "_SCORES", dict(registry._SCORES))
+    monkeypatch.setattr(registry.SCORES, "_known", dict(registry.SCORES._known))
     namespace = {"__name__": "page"}
     for snippet in SNIPPETS:
         exec(snippet, namespace)

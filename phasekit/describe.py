@@ -1,0 +1,259 @@
+"""What models, scores, samplers and procedures have in common: they are frozen, checked descriptions.
+
+A description is a pydantic object whose fields are all that can be said about a thing. Two with equal fields are equal,
+hash alike, and can be written down (:meth:`Description.describe`) and read back. A :class:`Registry` finds the classes
+of one family by name. ``tests/test_describe.py`` holds every described thing to this.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import NoneType
+from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
+
+from phasekit.checks import bounds
+from phasekit.errors import InputError
+
+
+class Description(BaseModel):
+    """Base of everything that describes. A subclass declares fields, and what errors and records need to know.
+
+    Attributes
+    ----------
+    rules : mapping of field to str
+        What a field may be, in words for the user. Without an entry the words follow from the field's type and range.
+    added : tuple of str
+        Fields that came later than the first stored results. :meth:`describe` leaves them out while they stand at
+        their default, so that the identities of older results don't change. Their defaults may never change.
+    registry : Registry, optional
+        Set by the :class:`Registry` of the family; descriptions then begin with a name.
+
+    Raises
+    ------
+    InputError
+        One line that names the field, the value and what is allowed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
+
+    rules: ClassVar[Mapping[str, str]] = {}
+    added: ClassVar[tuple[str, ...]] = ()
+    registry: ClassVar[Registry[Any] | None] = None
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise self._refusal(error.errors()[0]) from None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain(cls, given: Any, about: ValidationInfo) -> Any:
+        """Take NumPy's numbers as Python's, and no truth value, bytes or masked number as a number."""
+        if isinstance(given, np.generic | np.ndarray) and given.ndim == 0 and not np.ma.is_masked(given):
+            given = given.item()
+        types = _types(cls.model_fields[str(about.field_name)])
+        if {int, float} & types and bool not in types and isinstance(given, bool | bytes | bytearray | np.ndarray):
+            raise ValueError
+        return given
+
+    @classmethod
+    def in_errors(cls, field: str) -> str:
+        """Return what errors call a field."""
+        return field
+
+    @classmethod
+    def rule(cls, field: str) -> str | None:
+        """Return what a field may be, in words; None where only pydantic can say it."""
+        return cls.rules.get(field) or _rule(cls.model_fields[field])
+
+    def at(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed, validated again."""
+        return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
+
+    def describe(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values, from which the same description can be built again."""
+        head = {} if self.registry is None else {"name": self.registry.name_of(type(self))}
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        left_out = {name for name in self.added if fields[name] == type(self).model_fields[name].default}
+        return {**head, **{name: _told(value) for name, value in fields.items() if name not in left_out}}
+
+    @classmethod
+    def _refusal(cls, found: Any) -> InputError:
+        """Return the one line about the first thing that pydantic refused."""
+        cause = found.get("ctx", {}).get("error")
+        if isinstance(cause, InputError):  # a field's own check, or a description inside this one, has said it
+            return (
+                InputError(cls.in_errors(cause.field), cause.value, cause.allowed)
+                if cause.field in (cls.model_fields)
+                else cause
+            )
+        field = str(found["loc"][0]) if found["loc"] else "fields"
+        if found["type"] == "extra_forbidden":
+            known = ", ".join(cls.model_fields) or "none"
+            return InputError(cls.in_errors(field), found["input"], f"unknown; fields are {known}")
+        rule = (cls.rule(field) if field in cls.model_fields else None) or _in_words(found)
+        if found["type"] == "missing":
+            return InputError(cls.in_errors(field), None, f"missing: {rule}")
+        return InputError(cls.in_errors(field), found["input"], rule)
+
+
+D = TypeVar("D", bound=Description)
+
+
+class Registry(Generic[D]):
+    """The classes of one family of descriptions, by name.
+
+    Parameters
+    ----------
+    word : str
+        What one of them is called in errors ("score").
+    base : type
+        The class that all derive from.
+    elsewhere : mapping of name to "module:Class", optional
+        Classes of this package that are imported when they are asked for.
+    """
+
+    def __init__(self, word: str, base: type[D], elsewhere: Mapping[str, str] | None = None) -> None:
+        self.word, self.base = word, base
+        self._elsewhere = dict(elsewhere or {})
+        self._known: dict[str, type[D]] = {}
+        base.registry = self
+
+    def register(self, kind: type[D]) -> type[D]:
+        """Make a class known by its ``name``; usable as a decorator.
+
+        Raises
+        ------
+        InputError
+            If it has no name, or another class has it.
+        """
+        name = getattr(kind, "name", None)
+        if not isinstance(name, str) or not name or set(name) & set(":,= "):
+            raise InputError(f"{self.word} name", name, "must be a word without blanks and any of : , =")
+        if self._known.setdefault(name, kind) is not kind:
+            raise InputError(self.word, name, "is registered already")
+        return kind
+
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        return sorted({*self._known, *self._elsewhere})
+
+    def types(self) -> dict[str, type[D]]:
+        """Return all classes by name, sorted."""
+        return {name: self.find(name) for name in self.names()}
+
+    def name_of(self, kind: type[D]) -> str:
+        """Return the name by which :meth:`find` gives the class: its own if registered, else ``module:Class``."""
+        name = str(getattr(kind, "name", ""))
+        known = self._known.get(name) is kind or self._elsewhere.get(name) == _path(kind)
+        return name if known else _path(kind)
+
+    def find(self, name: Any) -> type[D]:
+        """Return the class of that name. ``module:Class`` is found where that module was imported already.
+
+        A name may come from a file that somebody else wrote, so nothing is imported here.
+
+        Raises
+        ------
+        InputError
+            For an unknown name, or one of something else.
+        """
+        if isinstance(name, str) and name in self._known:
+            return self._known[name]
+        if isinstance(name, str) and name in self._elsewhere:
+            return self.import_named(self._elsewhere[name])
+        module, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
+        if not colon:
+            raise InputError(self.word, name, f"unknown; choose from {', '.join(self.names())}, or module:Class")
+        if module not in sys.modules:
+            raise InputError(self.word, name, f"its module isn't loaded; import {module} first")
+        kind: Any = sys.modules[module]
+        for part in attribute.split("."):
+            kind = getattr(kind, part, None)
+        if not (isinstance(kind, type) and issubclass(kind, self.base)):
+            raise InputError(self.word, name, f"must be a class derived from {self.base.__name__}")
+        return kind
+
+    def import_named(self, name: str) -> type[D]:
+        """Return the class of that name, and import its module for ``module:Class``: for what the user wrote only.
+
+        Raises
+        ------
+        InputError
+            If it can't be imported, and as :meth:`find`.
+        """
+        module, colon, _ = name.partition(":")
+        if colon and name not in self._known:
+            try:
+                import_module(module)
+            except (ImportError, ValueError, TypeError) as error:
+                raise InputError(self.word, name, f"can't be imported ({error})") from None
+        return self.find(name)
+
+    def build(self, description: Any, **fields: Any) -> D:
+        """Return the thing that a name, or the mapping of :meth:`Description.describe`, describes.
+
+        Raises
+        ------
+        InputError
+            For an unknown name or field, or a value out of range.
+        """
+        if isinstance(description, self.base):
+            return description.at(**fields) if fields else description
+        if isinstance(description, Mapping):
+            fields = {**{str(key): value for key, value in description.items()}, **fields}
+            description = fields.pop("name", None)
+        return self.find(description)(**fields)
+
+
+def _path(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _types(field: FieldInfo) -> set[Any]:
+    """Return the types that a field's annotation allows."""
+    return set(get_args(field.annotation)) or {field.annotation}
+
+
+def _rule(field: FieldInfo) -> str | None:
+    """Say in words what a field may be, from its annotation and range."""
+    types = _types(field)
+    if types <= {int, float, NoneType}:
+        limits = {
+            word: getattr(limit, mark)
+            for limit in field.metadata
+            for mark, word in (("gt", "above"), ("ge", "least"), ("lt", "below"), ("le", "most"))
+            if hasattr(limit, mark)
+        }
+        number = "a finite number" if float in types else "a whole number"
+        return f"must be {number}{bounds(**limits)}{', or None' if NoneType in types else ''}"
+    if types == {bool}:
+        return "must be true or false"
+    if all(isinstance(word, str) for word in types):
+        return f"must be one of {', '.join(get_args(field.annotation))}"
+    return None
+
+
+def _in_words(found: Any) -> str:
+    """Return pydantic's words about a value, as close to ours as they come."""
+    cause = found.get("ctx", {}).get("error")
+    text = str(cause) if cause is not None else str(found["msg"])
+    return text.replace("Input should be", "must be").replace("Field required", "must be given") or "isn't allowed"
+
+
+def _told(value: Any) -> Any:
+    """Return a field's value as plain JSON."""
+    if isinstance(value, Description):
+        return value.describe()
+    if isinstance(value, Mapping):
+        return {str(key): _told(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told(entry) for entry in value]
+    return value
