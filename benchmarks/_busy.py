@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from phasekit.model import Model
-from phasekit.runs.procedures import Case, Estimator, Outcome, Place
+from phasekit.runs.procedures import Case, Outcome, Procedure, Workplace
 
 
-class Busy(Estimator):
+class Busy(Procedure):
     """Keep a core busy for ``seconds`` of its own time a task."""
 
     name: ClassVar[str] = "benchmarks._busy:Busy"
@@ -29,10 +29,10 @@ class Busy(Estimator):
     def length(self) -> int:
         return 1
 
-    def shortened(self, length: int) -> Estimator:
+    def shortened(self, length: int) -> Procedure:
         return self
 
-    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+    def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         outcomes = []
         for model, seed in cases:
             end = time.process_time() + self.seconds

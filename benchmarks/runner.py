@@ -21,7 +21,7 @@ from benchmarks._busy import Busy
 from benchmarks._cluster import dask_cluster
 from benchmarks._timing import median_ratio, seconds_per_call, verdict
 from phasekit.model import Model
-from phasekit.runs.procedures import Place
+from phasekit.runs.procedures import Workplace
 from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.description import Sweep
 from phasekit.runs.sweeps.task import Task
@@ -55,9 +55,9 @@ def main() -> None:
 
 def run(backend: Backend, count: int, own: float, group: int, folder: Path) -> None:
     """Run a fresh sweep."""
-    estimator = Busy(seconds=own)
-    tasks = [Task(Model(V=8, L=16, P=100.0), seed, estimator) for seed in range(count)]
-    sweep = Sweep("bench", "bench", "", None, {}, {}, tuple(range(count)), estimator, group=group)
+    procedure = Busy(seconds=own)
+    tasks = [Task(Model(V=8, L=16, P=100.0), seed, procedure) for seed in range(count)]
+    sweep = Sweep("bench", "bench", "", None, {}, {}, tuple(range(count)), procedure, group=group)
     summary = run_sweep(sweep, tasks, Store.create(tempfile.mkdtemp(dir=folder)), backend, Silent())
     if summary.done != count:
         raise RuntimeError(f"{summary.done} of {count} tasks were done")
@@ -72,7 +72,7 @@ def bare(backend: Backend, count: int, own: float) -> None:
 
 def _work(share: tuple[int, float]) -> None:
     count, own = share
-    Busy(seconds=own).run([(Model(V=8, L=16, P=100.0), seed) for seed in range(count)], Place())
+    Busy(seconds=own).run([(Model(V=8, L=16, P=100.0), seed) for seed in range(count)], Workplace())
 
 
 def overhead(name: str, backend: Backend, bound: float, folder: Path) -> None:
@@ -142,11 +142,11 @@ def efficiency(backend: Backend, folder: Path) -> None:
 def scan(folder: Path) -> None:
     """Print how long a store of many finished tasks takes to check."""
     store = Store.create(folder / "large")
-    estimator = Busy(seconds=0.0)
+    procedure = Busy(seconds=0.0)
     case = (Model(V=8, L=16, P=100.0), 0)
-    outcome = estimator.run([case], Place())[0]
+    outcome = procedure.run([case], Workplace())[0]
     for first in range(0, SCANNED, 500):
-        tasks = [Task(case[0], seed, estimator) for seed in range(first, first + 500)]
+        tasks = [Task(case[0], seed, procedure) for seed in range(first, first + 500)]
         store.commit(f"{first:032d}", [(task, outcome) for task in tasks], {"host": "here"}, durable=False)
     begun = time.perf_counter()
     problems = list(store.problems())

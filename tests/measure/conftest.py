@@ -37,7 +37,7 @@ def made_up():
             "along": along,
             "model": {"V": 8, "score": "softmax"},
             "axes": {"L": list(lengths), "P": P},
-            "estimator": {"name": "tests.measure.networks:MadeUp"},
+            "procedure": {"name": "tests.measure.networks:MadeUp"},
         }
 
     return make

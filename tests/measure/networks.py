@@ -4,12 +4,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from phasekit.runs.procedures import Estimator, Outcome
+from phasekit.runs.procedures import Outcome, Procedure
 
 EXPONENT = 1.25
 
 
-class MadeUp(Estimator):
+class MadeUp(Procedure):
     name: ClassVar[str] = "tests.measure.networks:MadeUp"
 
     def check(self, model):

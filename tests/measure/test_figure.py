@@ -42,7 +42,7 @@ def test_a_sweep_is_run_once(monkeypatch, tmp_path):
     monkeypatch.setattr(_sweeps, "FOLDER", tmp_path / "runs")
     (tmp_path / "small.toml").write_text(
         'measure = "P_star"\nseeds = 4\ngroup = 8\n[model]\nV = 8\nL = 24\n[axes]\nP = "0.99, 1.01 × P_star"\n'
-        '[estimator]\nname = "adam"\nsteps = 300\n[preset.quick]\n'
+        '[procedure]\nname = "adam"\nsteps = 300\n[preset.quick]\n'
     )
     (first,) = _sweeps.measured("small", "quick", own_data=False)
     assert first.sizes[0].measured.value == pytest.approx(first.sizes[0].theory, rel=0.01)

@@ -57,7 +57,7 @@ def test_the_onset_of_a_few_real_networks(run):
     description = {
         "seeds": 5, "measure": ["P1"], "model": {"V": 4, "L": 16, "score": "linear"}, "group": 100,
         "axes": {"P": "0.85, 1.1, 1.2, 1.3, 1.4 × P1"},
-        "estimator": {"name": "adam", "steps": 400, "starts": ["uniform"]},
+        "procedure": {"name": "adam", "steps": 400, "starts": ["uniform"]},
     }  # fmt: skip
     (found,) = measure_store(run(description), resamples=100)
     (size,) = found.sizes
@@ -118,7 +118,7 @@ def test_mistakes_are_named_in_one_line(run, made_up, capsys, arguments, words):
     assert all(word in err for word in words), err
 
 
-def test_a_sweep_that_measures_nothing_and_an_estimator_that_shows_nothing(run, made_up):
+def test_a_sweep_that_measures_nothing_and_a_procedure_that_shows_nothing(run, made_up):
     description = {**made_up(lengths=(16,), along=None, seeds=1)}
     del description["measure"], description["along"]
     with pytest.raises(InputError, match="doesn't say what to measure"):

@@ -53,7 +53,7 @@ def written():
             "group": group,
             "model": {"V": 8, "score": "softmax"},
             "axes": axes or {"L": [16, 32], "P": [100, 200]},
-            "estimator": {"name": "tests.runs.probes:Probe", **probe},
+            "procedure": {"name": "tests.runs.probes:Probe", **probe},
         }
 
     return make

@@ -1,4 +1,4 @@
-"""Estimators for tests: quick, and able to misbehave on request. Every run leaves a line in a log."""
+"""Procedures for tests: quick, and able to misbehave on request. Every run leaves a line in a log."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 
 from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs.procedures import Case, Estimator, Outcome, Place, Stopped
+from phasekit.runs.procedures import Case, Outcome, Procedure, Stopped, Workplace
 from phasekit.runs.procedures.checkpoint import load_state, save_state
 from phasekit.runs.work.backends import Backend
 
 
-class Probe(Estimator):
+class Probe(Procedure):
     """Return random numbers that belong to the model and the seed; take a while.
 
     ``log`` names a file to which every task is added when its computation is complete.
@@ -44,10 +44,10 @@ class Probe(Estimator):
     def length(self) -> int:
         return 1
 
-    def shortened(self, length: int) -> Estimator:
+    def shortened(self, length: int) -> Procedure:
         return self.model_copy(update={"seconds": 0.0, "log": "", "failing": (), "deadly": ()})
 
-    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+    def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         outcomes = []
         for model, seed in cases:
             if place.must_stop():
@@ -76,7 +76,7 @@ class SlowCount(Probe):
 
     name: ClassVar[str] = "tests.runs.probes:SlowCount"
 
-    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+    def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         import torch
 
         state = load_state(place.checkpoint)

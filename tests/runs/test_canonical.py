@@ -8,7 +8,7 @@ from signac.job import calc_id
 
 from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs.procedures import get_estimator
+from phasekit.runs.procedures import get_procedure
 from phasekit.runs.sweeps.canonical import canonical, identify
 from phasekit.runs.sweeps.task import Task
 
@@ -36,7 +36,7 @@ def test_what_json_cannot_say_is_refused(value):
 
 
 def test_a_task_has_the_id_that_signac_gives_it():
-    task = Task(Model(V=8, L=16, P=256), 3, get_estimator({"name": "adam", "steps": 10}))
+    task = Task(Model(V=8, L=16, P=256), 3, get_procedure({"name": "adam", "steps": 10}))
     assert task.id == calc_id(task.parameters) == hashlib.md5(task.state_point).hexdigest()
     again = Task.from_parameters(task.parameters)
     assert again == task
@@ -47,21 +47,36 @@ def test_every_setting_and_version_is_part_of_the_id():
     base = {"name": "adam", "steps": 10}
     model = Model(V=8, L=16, P=256)
     tasks = [
-        Task(model, 0, get_estimator(base)),
-        Task(model, 1, get_estimator(base)),
-        Task(model.at(P=257), 0, get_estimator(base)),
-        Task(model.at(sigma_w=2), 0, get_estimator(base)),
-        Task(model, 0, get_estimator({**base, "starts": ["copy"]})),
-        Task(model, 0, get_estimator({"name": "theory"})),
+        Task(model, 0, get_procedure(base)),
+        Task(model, 1, get_procedure(base)),
+        Task(model.at(P=257), 0, get_procedure(base)),
+        Task(model.at(sigma_w=2), 0, get_procedure(base)),
+        Task(model, 0, get_procedure({**base, "starts": ["copy"]})),
+        Task(model, 0, get_procedure({"name": "theory"})),
     ]
     assert len({task.id for task in tasks}) == len(tasks)
     assert {"schema", "model", "data_seed", "estimator"} == tasks[0].parameters.keys()
-    assert tasks[0].parameters["estimator"]["version"] == tasks[0].estimator.version
+    assert tasks[0].parameters["estimator"]["version"] == tasks[0].procedure.version
 
 
 def test_tasks_of_another_schema_or_version_are_refused():
-    parameters = Task(Model(V=8, L=16, P=256), 0, get_estimator({"name": "theory"})).parameters
+    parameters = Task(Model(V=8, L=16, P=256), 0, get_procedure({"name": "theory"})).parameters
     with pytest.raises(InputError, match="schema"):
         Task.from_parameters({**parameters, "schema": 999})
     with pytest.raises(InputError, match="version"):
         Task.from_parameters({**parameters, "estimator": {"name": "theory", "version": 999}})
+
+
+@pytest.mark.parametrize(
+    ("procedure", "model", "seed", "id"),
+    [
+        ({"name": "adam", "steps": 10}, Model(V=8, L=16, P=256), 3, "ed72bb7f24938008cf8dc72d1a268888"),
+        ({"name": "theory"}, Model(V=8, L=16, P=256), 0, "ae1041b6e1b0f57fad6e101271649d8e"),
+        ({"name": "hmc"}, Model(V=4, L=8, P=30, score="softmax"), 1, "93768cd25902ea2af8bad225b039a8e3"),
+        ({"name": "sgld", "step": 1e-4, "batch": 5}, Model(V=4, L=8, P=30, score={"name": "ssa", "n": 3.0}), 1,
+         "dab326b9d4a33143c6af0df34e3ff86a"),
+        ({"name": "langevin"}, Model(V=4, L=8, P=30, inputs="token+position"), 1, "90486488b239e78cf9bce389111003ee"),
+    ],
+)  # fmt: skip
+def test_ids_are_those_that_stores_have_had_since_the_first(procedure, model, seed, id):
+    assert Task(model, seed, get_procedure(procedure)).id == id

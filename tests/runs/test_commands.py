@@ -24,7 +24,7 @@ score = "softmax"
 [axes]
 L = [6, 8]
 P = [20, 30]
-[estimator]
+[procedure]
 name = "adam"
 steps = 30
 [preset.full]

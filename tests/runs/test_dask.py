@@ -37,7 +37,7 @@ def test_networks_are_the_same_to_the_last_bit(run, cluster, tmp_path):
         "group": 3,
         "model": {"V": 5, "score": "softmax"},
         "axes": {"L": [9, 13], "P": [40, 60]},
-        "estimator": {"name": "adam", "steps": 60, "attention": True},
+        "procedure": {"name": "adam", "steps": 60, "attention": True},
     }
     there, remote, _ = run(description, store=tmp_path / "remote", backend=cluster)
     here, local, _ = run(description, store=tmp_path / "local")

@@ -33,7 +33,7 @@ score = "softmax"
 [axes]
 L = [16, 32]
 P = [100, 200]
-[estimator]
+[procedure]
 name = "tests.runs.probes:Probe"
 seconds = 0.02
 log = "{log}"
@@ -103,7 +103,7 @@ def reference(run, sweep):
     import tomllib
 
     description = tomllib.loads(sweep.file.read_text())
-    description["estimator"]["log"] = str(sweep.log)
+    description["procedure"]["log"] = str(sweep.log)
     summary, store, _ = run(description, store=sweep.store.path.with_name("reference"))
     assert summary.done == sweep.total
     sweep.log.unlink()

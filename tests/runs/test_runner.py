@@ -148,7 +148,7 @@ def test_a_lost_task_is_computed_in_the_ensemble_that_it_was_in(run, written, tm
     description = {
         **written(axes={"L": [13], "P": [40]}, seeds=3, group=3),
         "model": {"V": 5},
-        "estimator": {"name": "adam", "steps": 40},
+        "procedure": {"name": "adam", "steps": 40},
     }
     _, store, _ = run(description)
     found = {name: (store.workspace / name / "result.npz").read_bytes() for name in store.names()}
@@ -224,7 +224,7 @@ def test_a_long_task_saves_its_state_and_goes_on_from_it(run, written, tmp_path)
     import time
 
     description = written(axes={"L": [16], "P": [100]}, seeds=1, group=1, seconds=0.02)
-    description["estimator"]["name"] = "tests.runs.probes:SlowCount"
+    description["procedure"]["name"] = "tests.runs.probes:SlowCount"
 
     def stop_after_a_while():
         store = tmp_path / "store"

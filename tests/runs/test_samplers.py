@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from phasekit.model import Model
-from phasekit.runs.procedures import Place, Stopped, get_estimator
+from phasekit.runs.procedures import Stopped, Workplace, get_procedure
 from phasekit.runs.store.collect import collect
 from phasekit.samplers import diagnose, sample_on
 from phasekit.tasks.copy import draw_dataset
@@ -27,37 +27,37 @@ def same(one, other):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_stopped_and_resumed_chains_are_the_same_to_the_last_bit(name, tmp_path):
-    estimator = get_estimator(SETTINGS[name])
-    whole = estimator.run(CASES, Place())
-    place = Place(checkpoint=tmp_path / "state.npz", stop_file=tmp_path / "stop")
+    procedure = get_procedure(SETTINGS[name])
+    whole = procedure.run(CASES, Workplace())
+    place = Workplace(checkpoint=tmp_path / "state.npz", stop_file=tmp_path / "stop")
     place.stop_file.touch()
     with pytest.raises(Stopped):
-        estimator.run(CASES, place)
+        procedure.run(CASES, place)
     stopped_at = int(np.load(place.checkpoint)["state step"])
-    assert 0 < stopped_at < estimator.length
+    assert 0 < stopped_at < procedure.length
     with pytest.raises(Stopped):  # from there, and further
-        estimator.run(CASES, place)
+        procedure.run(CASES, place)
     assert int(np.load(place.checkpoint)["state step"]) > stopped_at
     place.stop_file.unlink()
-    assert same(estimator.run(CASES, place), whole)
+    assert same(procedure.run(CASES, place), whole)
 
 
 def test_checkpoints_are_saved_by_the_clock_and_damaged_ones_are_not_used(tmp_path):
-    estimator = get_estimator(SETTINGS["langevin"])
-    place = Place(checkpoint=tmp_path / "state.npz", save_every=0.0)
+    procedure = get_procedure(SETTINGS["langevin"])
+    place = Workplace(checkpoint=tmp_path / "state.npz", save_every=0.0)
     place.checkpoint.write_bytes(b"damaged")
-    assert same(estimator.run(CASES, place), estimator.run(CASES, Place()))
+    assert same(procedure.run(CASES, place), procedure.run(CASES, Workplace()))
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_rows_are_the_chains_of_the_sampler(name):
-    estimator = get_estimator(SETTINGS[name])
+    procedure = get_procedure(SETTINGS[name])
     settings = {
-        key: getattr(estimator, key) for key in ("draws", "thin", "warmup", "starts", "members", "seed", "dtype")
+        key: getattr(procedure, key) for key in ("draws", "thin", "warmup", "starts", "members", "seed", "dtype")
     }
-    samples = sample_on([draw_dataset(*case) for case in CASES], estimator.method(), **settings)
+    samples = sample_on([draw_dataset(*case) for case in CASES], procedure.method(), **settings)
     means, diagnosis = samples.invariants().mean("draw"), diagnose(samples)
-    for d, outcome in enumerate(estimator.run(CASES, Place())):
+    for d, outcome in enumerate(procedure.run(CASES, Workplace())):
         values = outcome.values
         assert values["start"].tolist() == ["uniform"] * 2 + ["copy"] * 2
         for quantity in ("cG_cG", "U", "loss"):
@@ -71,8 +71,8 @@ def test_rows_are_the_chains_of_the_sampler(name):
 
 def test_errors_of_independent_draws_are_those_of_a_mean():
     """HMC over a prior (next to no data): draws of U are nearly independent, of variance (numbers of weights)/2."""
-    estimator = get_estimator({"name": "hmc", "draws": 400, "warmup": 200, "leaps": 8, "step": 0.4})
-    (outcome,) = estimator.run([(Model(V=3, L=3, P=1.0, kappa=1e6), 0)], Place())
+    procedure = get_procedure({"name": "hmc", "draws": 400, "warmup": 200, "leaps": 8, "step": 0.4})
+    (outcome,) = procedure.run([(Model(V=3, L=3, P=1.0, kappa=1e6), 0)], Workplace())
     ratio = outcome.values["U_mcse"] / np.sqrt(9 / 400)
     assert (ratio > 0.5).all()
     assert (ratio < 2.5).all()
@@ -82,10 +82,10 @@ def test_errors_of_independent_draws_are_those_of_a_mean():
 def test_chains_that_settle_in_two_wells_are_labelled():
     """Near P* and at a low temperature, chains stay at the end that they started from."""
     model = Model(V=8, L=24, P=228.0, score="softmax")
-    estimator = get_estimator(
+    procedure = get_procedure(
         {"name": "langevin", "step": 0.05, "temperature": 0.003, "draws": 200, "warmup": 800, "thin": 2}
     )
-    (outcome,) = estimator.run([(model, 0)], Place())
+    (outcome,) = procedure.run([(model, 0)], Workplace())
     assert set(outcome.values["verdict"]) == {"coexistence"}
     assert outcome.values["well"].tolist() == [0, 0, 1, 1]
     assert (outcome.values["aG"][2:] > outcome.values["aG"][:2] + 0.1).all()
@@ -94,7 +94,7 @@ def test_chains_that_settle_in_two_wells_are_labelled():
 def test_a_sweep_of_chains_collects_one_row_a_chain(run):
     description = {
         "seeds": 2, "group": 2, "model": {"V": 4, "score": "softmax"}, "axes": {"L": [5], "P": [20, 30]},
-        "estimator": {"name": "hmc", "draws": 40, "warmup": 30, "leaps": 4},
+        "procedure": {"name": "hmc", "draws": 40, "warmup": 30, "leaps": 4},
     }  # fmt: skip
     summary, store, _ = run(description)
     assert (summary.done, summary.status) == (4, 0)
@@ -107,15 +107,15 @@ def test_what_chains_cannot_do_is_refused_before_work_begins():
     from phasekit.errors import InputError
 
     with pytest.raises(InputError, match="members = 1: diagnostics need"):
-        get_estimator({"name": "sgld", "members": 1, "starts": ["copy"]}).check(CASES[0][0])
+        get_procedure({"name": "sgld", "members": 1, "starts": ["copy"]}).check(CASES[0][0])
     with pytest.raises(InputError, match="draws = 3"):
-        get_estimator({"name": "hmc", "draws": 3})
+        get_procedure({"name": "hmc", "draws": 3})
 
 
 def test_a_diverging_chain_fails_its_task_with_its_name(run):
     description = {
         "seeds": 1, "group": 1, "model": {"V": 4, "score": "linear"}, "axes": {"L": [5], "P": [400]},
-        "estimator": {"name": "sgld", "draws": 300, "warmup": 0, "step": 10.0},
+        "procedure": {"name": "sgld", "draws": 300, "warmup": 0, "step": 10.0},
     }  # fmt: skip
     summary, _, _ = run(description)
     ((kind, message),) = summary.failed.values()

@@ -12,7 +12,7 @@ import signac
 
 from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs.procedures import Outcome, get_estimator
+from phasekit.runs.procedures import Outcome, get_procedure
 from phasekit.runs.store.store import BrokenTask, Store
 from phasekit.runs.sweeps.task import Task
 
@@ -27,7 +27,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def tasks():
-    return [Task(Model(V=8, L=16, P=100), seed, get_estimator({"name": "theory"})) for seed in range(4)]
+    return [Task(Model(V=8, L=16, P=100), seed, get_procedure({"name": "theory"})) for seed in range(4)]
 
 
 @pytest.fixture

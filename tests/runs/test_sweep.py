@@ -20,7 +20,7 @@ V = 8
 [axes]
 L = [24, 32]
 P = "0.8..1.25 in 5 × P_star"
-[estimator]
+[procedure]
 name = "theory"
 [preset.quick]
 seeds = [4, 7]
@@ -55,6 +55,15 @@ def test_axes(text, values, times):
     np.testing.assert_allclose(found, values, rtol=1e-14)
     thresholds = {"P1": 10, "P2": 100, "P_star": 1000, "P_star or P_x": 2000}
     np.testing.assert_allclose(parsed.resolve(thresholds.get), np.multiply(found, thresholds.get(times, 1)))
+
+
+def test_files_that_call_a_procedure_an_estimator_are_still_read(tmp_path):
+    new = GOOD.replace('name = "theory"', 'name = "adam"') + "procedure.steps = 7\n"
+    found = read(new.replace("procedure", "estimator"), tmp_path, "quick")
+    assert found == read(new, tmp_path, "quick")
+    assert found.procedure.steps == 7
+    with pytest.raises(SweepErrors, match="old name of procedure"):
+        read(new + '[estimator]\nname = "adam"\n', tmp_path)
 
 
 def test_an_axis_of_several_ranges():
@@ -112,7 +121,7 @@ def test_points_that_coincide_after_rounding_are_taken_once(tmp_path):
 
 def test_scores_and_inputs_may_be_axes(tmp_path):
     axes = 'score = ["softmax", "linear", {name = "ssa", n = 3.0}]\ninputs = ["positional"]\nL = [8]\nP = [40]'
-    text = f'[model]\nV = 8\n[axes]\n{axes}\n[estimator]\nname = "adam"\nsteps = 2\n'
+    text = f'[model]\nV = 8\n[axes]\n{axes}\n[procedure]\nname = "adam"\nsteps = 2\n'
     scores = {task.model.score.describe()["name"] for task in expand(read(text, tmp_path))}
     assert scores == {"softmax", "linear", "ssa"}
 
@@ -133,10 +142,10 @@ def test_scores_and_inputs_may_be_axes(tmp_path):
         ("L = [24, 32]", "L = '1..2 × P1'", ["axes.L", "only P"]),
         ("L = [24, 32]", "V = 8", ["model.V"]),
         ("× P_star", "× P3", ["axes.P", "P1, P2, P_star"]),
-        ('name = "theory"', 'name = "adm"', ["estimator.name = 'adm'", "adam"]),
-        ('name = "theory"', 'name = "adam"\nsteps = 0', ["estimator.steps = 0", "greater"]),
-        ('name = "theory"', 'name = "adam"\nstep = 3', ["estimator.step = 3", "unknown", "steps"]),
-        ('name = "theory"', 'name = "adam"\nstarts = []', ["estimator.starts", "at least one"]),
+        ('name = "theory"', 'name = "adm"', ["procedure.name = 'adm'", "adam"]),
+        ('name = "theory"', 'name = "adam"\nsteps = 0', ["procedure.steps = 0", "greater"]),
+        ('name = "theory"', 'name = "adam"\nstep = 3', ["procedure.step = 3", "unknown", "steps"]),
+        ('name = "theory"', 'name = "adam"\nstarts = []', ["procedure.starts", "at least one"]),
         ('measure = "P_star"', "", ["along = 'L'", "which is missing"]),
         ('measure = "P_star"', 'measure = ["P1", "P9"]', ["measure", "P1, P2, P_star"]),
         ('along = "L"', 'along = "V"', ["along = 'V'", "must be an axis"]),
@@ -167,7 +176,7 @@ def test_thresholds_that_do_not_exist_are_named_with_their_place(tmp_path):
     assert "L = 4" in refused.value.mistakes[0]
 
 
-def test_models_that_the_estimator_cannot_do_are_refused_before_work_begins(written):
+def test_models_that_the_procedure_cannot_do_are_refused_before_work_begins(written):
     with pytest.raises(SweepErrors, match="probes don't like it"):
         expand(read_sweep({**written(), "model": {"V": 99}}, name="x", source="x.toml"))
 

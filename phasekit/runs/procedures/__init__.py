@@ -1,4 +1,4 @@
-"""Estimators by name. A name with a colon, ``package.module:Class``, is imported: anybody can bring their own."""
+"""Procedures by name. A name with a colon, ``package.module:Class``, is imported: anybody can bring their own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from phasekit.errors import InputError
-from phasekit.runs.procedures.base import Case, Estimator, Outcome, Place, Stopped
+from phasekit.runs.procedures.base import Case, Outcome, Procedure, Stopped, Workplace
 
 _ROOMS = {
     "adam": "phasekit.runs.procedures.adam:AdamNetworks",
@@ -18,24 +18,24 @@ _ROOMS = {
 }
 
 
-def get_estimator(description: Mapping[str, Any]) -> Estimator:
-    """Return the estimator that a table ``{name = …, settings…}`` describes.
+def get_procedure(description: Mapping[str, Any]) -> Procedure:
+    """Return the procedure that a table ``{name = …, settings…}`` describes.
 
     Raises
     ------
     InputError
-        For an unknown name or setting, or a description that another version of the estimator wrote.
+        For an unknown name or setting, or a description that another version of the procedure wrote.
     """
     settings = dict(description)
     name = settings.pop("name", None)
     kind = _import(name)
     version = settings.pop("version", kind.version)
     if version != kind.version:
-        raise InputError("estimator.version", version, f"this version of phasekit has version {kind.version} of {name}")
+        raise InputError("procedure.version", version, f"this version of phasekit has version {kind.version} of {name}")
     return kind(**settings)
 
 
-def _import(name: Any) -> type[Estimator]:
+def _import(name: Any) -> type[Procedure]:
     room = _ROOMS.get(name, name) if isinstance(name, str) else ""
     module, colon, attribute = room.partition(":")
     if not colon:
@@ -44,9 +44,9 @@ def _import(name: Any) -> type[Estimator]:
         kind = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError("name", name, f"can't be imported ({error})") from None
-    if not (isinstance(kind, type) and issubclass(kind, Estimator)):
-        raise InputError("name", name, "must be a class derived from phasekit.runs.procedures.Estimator")
+    if not (isinstance(kind, type) and issubclass(kind, Procedure)):
+        raise InputError("name", name, "must be a class derived from phasekit.runs.procedures.Procedure")
     return kind
 
 
-__all__ = ["Case", "Estimator", "Outcome", "Place", "Stopped", "get_estimator"]
+__all__ = ["Case", "Outcome", "Procedure", "Stopped", "Workplace", "get_procedure"]

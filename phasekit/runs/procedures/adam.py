@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from phasekit.runs.procedures.base import Case, Estimator, Outcome, Place, Stopped
+from phasekit.runs.procedures.base import Case, Outcome, Procedure, Stopped, Workplace
 from phasekit.runs.procedures.checkpoint import load_state, save_state
-from phasekit.runs.procedures.heads import HeadsEstimator
+from phasekit.runs.procedures.heads import HeadsProcedure
 
 
-class AdamNetworks(HeadsEstimator):
+class AdamNetworks(HeadsProcedure):
     """Minimise U with Adam; a member is a network. See :func:`phasekit.heads.train` for the settings.
 
     Parameters
@@ -21,7 +21,7 @@ class AdamNetworks(HeadsEstimator):
     steps, rate, final_rate, decay
         Adam's schedule.
     starts, members, seed
-        See :class:`phasekit.runs.procedures.heads.HeadsEstimator`.
+        See :class:`phasekit.runs.procedures.heads.HeadsProcedure`.
     tolerance : float
         When a network counts as converged.
     dtype : "float32" or "float64"
@@ -43,10 +43,10 @@ class AdamNetworks(HeadsEstimator):
     def length(self) -> int:
         return self.steps
 
-    def shortened(self, length: int) -> Estimator:
+    def shortened(self, length: int) -> Procedure:
         return self.model_copy(update={"steps": length})
 
-    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+    def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         from phasekit.heads import Adam, AdamEnsemble, train_on
         from phasekit.heads.build import choose_path
         from phasekit.tasks.copy import draw_dataset

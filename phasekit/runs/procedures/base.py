@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator as Theory
-from phasekit.model import Model
+from phasekit.model import Estimator, Model
 
 #: A model and the seed of its data set.
 Case = tuple[Model, int]
@@ -40,12 +39,12 @@ class Outcome:
 
 
 class Stopped(Exception):
-    """The estimator was asked to stop, and has saved what it needs to go on."""
+    """The procedure was asked to stop, and has saved what it needs to go on."""
 
 
 @dataclass
-class Place:
-    """Where an estimator works.
+class Workplace:
+    """Where a procedure works.
 
     Attributes
     ----------
@@ -77,7 +76,7 @@ class Place:
         return True
 
 
-class Estimator(BaseModel, ABC):
+class Procedure(BaseModel, ABC):
     """A way of getting numbers for a model and a data set; its fields are its settings.
 
     Attributes
@@ -94,7 +93,7 @@ class Estimator(BaseModel, ABC):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    theory: ClassVar[Theory] = "map"
+    theory: ClassVar[Estimator] = "map"
 
     def __init__(self, **settings: Any) -> None:
         try:
@@ -108,7 +107,7 @@ class Estimator(BaseModel, ABC):
             raise InputError(where, given, f"unknown; settings are {known}" if unknown else _rule(first)) from None
 
     def describe(self) -> dict[str, Any]:
-        """Return name, version and settings as plain JSON values; ``get_estimator`` takes them back."""
+        """Return name, version and settings as plain JSON values; ``get_procedure`` takes them back."""
         return {"name": self.name, "version": self.version, **self.model_dump(mode="json")}
 
     def together(self, model: Model) -> Hashable:
@@ -117,7 +116,7 @@ class Estimator(BaseModel, ABC):
 
     @abstractmethod
     def check(self, model: Model) -> None:
-        """Raise InputError if the estimator can't do this model, before any work is spent."""
+        """Raise InputError if the procedure can't do this model, before any work is spent."""
 
     @abstractmethod
     def operations(self, model: Model) -> float:
@@ -129,11 +128,11 @@ class Estimator(BaseModel, ABC):
         """How many equal steps a task takes, after its preparation; 1 if it has none to speak of."""
 
     @abstractmethod
-    def shortened(self, length: int) -> Estimator:
+    def shortened(self, length: int) -> Procedure:
         """Return a version with that many steps, to measure speed with."""
 
     @abstractmethod
-    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+    def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         """Compute all cases as one ensemble; they agree in :meth:`together`.
 
         Raises
@@ -155,7 +154,7 @@ def member_count(outcome: Outcome) -> int:
     Raises
     ------
     ValueError
-        If its values differ in length or aren't one-dimensional: a mistake in the estimator.
+        If its values differ in length or aren't one-dimensional: a mistake in the procedure.
     """
     lengths = {np.shape(values) for values in outcome.values.values()}
     if len(lengths) != 1 or len(next(iter(lengths))) != 1:

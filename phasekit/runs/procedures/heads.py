@@ -1,4 +1,4 @@
-"""What estimators of many networks on one data set have in common: where networks start, and what a gradient costs."""
+"""What procedures of many networks on one data set have in common: where networks start, and what a gradient costs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from phasekit.model import Model
-from phasekit.runs.procedures.base import Estimator
+from phasekit.runs.procedures.base import Procedure
 
 
-class HeadsEstimator(Estimator, ABC):
-    """An estimator whose members are heads from several starts.
+class HeadsProcedure(Procedure, ABC):
+    """A procedure whose members are heads from several starts.
 
     Parameters
     ----------

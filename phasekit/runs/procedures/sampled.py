@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator as Theory
-from phasekit.model import Model
-from phasekit.runs.procedures.base import Case, Estimator, Outcome, Place, Stopped
-from phasekit.runs.procedures.heads import HeadsEstimator
+from phasekit.model import Estimator, Model
+from phasekit.runs.procedures.base import Case, Outcome, Procedure, Stopped, Workplace
+from phasekit.runs.procedures.heads import HeadsProcedure
 
 #: Diagnostics need this many draws and chains; a measurement of speed makes do with less.
 _LEAST_DRAWS, _LEAST_CHAINS = 8, 2
 
 
-class SampledNetworks(HeadsEstimator):
+class SampledNetworks(HeadsProcedure):
     """Sample exp(-U); a member is a chain. See :func:`phasekit.samplers.sample` for the settings.
 
     A row of the collected table is a chain. Each quantity that no symmetry changes (``aG`` …; for linear attention
@@ -33,11 +32,11 @@ class SampledNetworks(HeadsEstimator):
     ----------
     draws, thin, warmup : int
     starts, members, seed
-        See :class:`phasekit.runs.procedures.heads.HeadsEstimator`.
+        See :class:`phasekit.runs.procedures.heads.HeadsProcedure`.
     dtype : "float32" or "float64"
     """
 
-    theory: ClassVar[Theory] = "posterior"
+    theory: ClassVar[Estimator] = "posterior"
 
     draws: int = Field(500, ge=_LEAST_DRAWS)
     thin: int = Field(1, ge=1)
@@ -65,10 +64,10 @@ class SampledNetworks(HeadsEstimator):
     def length(self) -> int:
         return self.warmup + self.draws * self.thin
 
-    def shortened(self, length: int) -> Estimator:
+    def shortened(self, length: int) -> Procedure:
         return self.model_copy(update={"warmup": 0, "draws": max(1, length), "thin": 1})
 
-    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+    def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         try:
             samples = self._sample(cases, place)
         except InputError as error:
@@ -78,7 +77,7 @@ class SampledNetworks(HeadsEstimator):
             samples = self._sample(cases, place)
         return self._outcomes(samples, len(cases))
 
-    def _sample(self, cases: Sequence[Case], place: Place) -> Any:
+    def _sample(self, cases: Sequence[Case], place: Workplace) -> Any:
         from phasekit.heads.build import choose_path
         from phasekit.samplers import sample_on
         from phasekit.tasks.copy import draw_dataset

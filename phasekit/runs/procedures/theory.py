@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from phasekit.model import Model
-from phasekit.runs.procedures.base import Case, Estimator, Outcome, Place
+from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
 
 
-class TheoryMinima(Estimator):
+class TheoryMinima(Procedure):
     """All minima of the effective action, lowest first; a member is a minimum. The data seed plays no role."""
 
     name: ClassVar[str] = "theory"
@@ -28,10 +28,10 @@ class TheoryMinima(Estimator):
     def length(self) -> int:
         return 1
 
-    def shortened(self, length: int) -> Estimator:
+    def shortened(self, length: int) -> Procedure:
         return self
 
-    def run(self, cases: Sequence[Case], place: Place) -> list[Outcome]:
+    def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         return [self._minima(model) for model, _ in cases]
 
     def _minima(self, model: Model) -> Outcome:

@@ -18,7 +18,7 @@ from phasekit.errors import InputError
 from phasekit.fates import sort_networks
 from phasekit.files import atomic
 from phasekit.model import Model
-from phasekit.runs.procedures import get_estimator
+from phasekit.runs.procedures import get_procedure
 from phasekit.runs.store.store import BrokenTask, Finished, Store
 from phasekit.runs.store.theory_columns import theory_rows
 
@@ -80,7 +80,7 @@ def collect(store: Store, tasks: Sequence[str] | None = None, *, theory: bool = 
     for (name, task), model, beside in zip(ordered.items(), models, columns, strict=True):
         members = len(next(iter(task.values.values())))
         fixed = {**_model_columns(model), "data_seed": task.parameters["data_seed"]}
-        fixed["estimator"] = task.parameters["estimator"]["name"]
+        fixed["procedure"] = task.parameters["estimator"]["name"]
         rows = {name: [value] * members for name, value in fixed.items()}
         values = {**rows, **task.values, **fates(task.values)}
         parts.append(pd.DataFrame({**values, **{name: [value] * members for name, value in beside.items()}}))
@@ -115,8 +115,8 @@ def _theory(models: Sequence[Model], tasks: Sequence[Finished]) -> list[dict[str
     for k, task in enumerate(tasks):
         kinds.setdefault(json.dumps(task.parameters["estimator"], sort_keys=True), []).append(k)
     for described, indices in kinds.items():
-        estimator = get_estimator(json.loads(described))
-        for k, row in zip(indices, theory_rows([models[k] for k in indices], estimator.theory), strict=True):
+        procedure = get_procedure(json.loads(described))
+        for k, row in zip(indices, theory_rows([models[k] for k in indices], procedure.theory), strict=True):
             rows[k] = row
     return rows
 

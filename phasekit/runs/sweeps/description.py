@@ -15,7 +15,7 @@
     L = [16, 32, 64, 128, 256]
     P = "0.8..1.25 in 9 × P_star"
 
-    [estimator]
+    [procedure]
     name = "adam"                        # its settings follow
     steps = 1000
 
@@ -35,7 +35,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from phasekit.errors import InputError
 from phasekit.model import AXES, Model
-from phasekit.runs.procedures import Estimator, get_estimator
+from phasekit.runs.procedures import Procedure, get_procedure
 from phasekit.runs.sweeps.axes import AxisValues, parse_values
 
 PRESETS = ("quick", "full")
@@ -68,7 +68,7 @@ class _Written(BaseModel):
     group: int | None = Field(None, ge=1)
     model: dict[str, Any] = Field(default_factory=dict)
     axes: dict[str, Any] = Field(default_factory=dict)
-    estimator: dict[str, Any]
+    procedure: dict[str, Any]
     preset: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
 
@@ -88,7 +88,7 @@ class Sweep:
         Fields that all models share.
     axes : name to :class:`AxisValues`, or to a list of words or tables (score, inputs)
     seeds : tuple of int
-    estimator : Estimator
+    procedure : Procedure
     measure : tuple of "P1", "P2", "P_star"
         The thresholds that are to be located.
     along : "V", "L" or None
@@ -104,7 +104,7 @@ class Sweep:
     model: dict[str, Any]
     axes: dict[str, AxisValues | tuple[Any, ...]]
     seeds: tuple[int, ...]
-    estimator: Estimator
+    procedure: Procedure
     measure: tuple[str, ...] = ()
     along: str | None = None
     group: int | None = None
@@ -134,6 +134,7 @@ def load_sweep(path: str | Path, preset: str | None = None) -> Sweep:
 def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: str | None = None) -> Sweep:
     """Check a description that was read from TOML; see :func:`load_sweep`."""
     mistakes: list[str] = []
+    written = _renamed(written, source)
     raw = _rough(written, source)
     for known in raw.preset:
         if known not in PRESETS:
@@ -154,7 +155,7 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
 
     axes = {axis: checked(_axis, f"axes.{axis}", axis, values) for axis, values in raw.axes.items()}
     seeds = checked(_seeds, "seeds", raw.seeds)
-    estimator = checked(get_estimator, "estimator", raw.estimator)
+    procedure = checked(get_procedure, "procedure", raw.procedure)
     both = sorted(set(raw.model) & set(raw.axes))
     mistakes += [
         str(InputError(f"{source}: model.{key}", raw.model[key], f"is an axis too (axes.{key}); leave one out"))
@@ -169,7 +170,21 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
         checked(_first_model, "model", raw.model, axes)
     if mistakes:
         raise SweepErrors(mistakes)
-    return Sweep(name, source, raw.about, preset, raw.model, axes, seeds, estimator, measure, raw.along, raw.group)
+    return Sweep(name, source, raw.about, preset, raw.model, axes, seeds, procedure, measure, raw.along, raw.group)
+
+
+def _renamed(written: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Return the description with ``procedure`` for ``estimator``, as files called it before; in presets too."""
+    if {"procedure", "estimator"} <= written.keys():
+        raise SweepErrors([f"{source}: estimator: is an old name of procedure, which is given too; leave one out"])
+    renamed = {"procedure" if key == "estimator" else key: value for key, value in written.items()}
+    presets = renamed.get("preset")
+    if isinstance(presets, Mapping):
+        renamed["preset"] = {
+            name: _renamed(changes, f"{source}: preset.{name}") if isinstance(changes, Mapping) else changes
+            for name, changes in presets.items()
+        }
+    return renamed
 
 
 def _rough(written: Mapping[str, Any], source: str) -> _Written:
@@ -203,10 +218,10 @@ def _in_words(key: str, found: Any) -> str:
 def _merge(written: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the description with a preset's changes: tables are merged, all else is replaced."""
     merged = {**written, **changes}
-    for key in ("model", "axes", "estimator"):
+    for key in ("model", "axes", "procedure"):
         if key in changes and isinstance(written.get(key), Mapping):
             merged[key] = {**written[key], **changes[key]}
-            if key == "estimator" and changes[key].get("name", written[key].get("name")) != written[key].get("name"):
+            if key == "procedure" and changes[key].get("name", written[key].get("name")) != written[key].get("name"):
                 merged[key] = dict(changes[key])
     return merged
 

@@ -22,7 +22,7 @@ def expand(sweep: Sweep) -> list[Task]:
     Raises
     ------
     SweepErrors
-        If a model is out of range, its threshold doesn't exist, or the estimator can't do it.
+        If a model is out of range, its threshold doesn't exist, or the procedure can't do it.
     """
     models: dict[Model, None] = {}
     mistakes: dict[str, None] = {}
@@ -32,7 +32,7 @@ def expand(sweep: Sweep) -> list[Task]:
         fields = {**sweep.model, **{name: _rounded(name, value) for name, value in chosen.items()}}
         try:
             for model in _with_P(fields, sweep.axes.get("P")):
-                sweep.estimator.check(model)
+                sweep.procedure.check(model)
                 models.setdefault(model)
         except InputError as error:
             where = ", ".join(f"{name} = {value}" for name, value in chosen.items())
@@ -40,7 +40,7 @@ def expand(sweep: Sweep) -> list[Task]:
             mistakes.setdefault(str(InputError(field, error.value, error.allowed)))
     if mistakes:
         raise SweepErrors(list(mistakes))
-    return [Task(model, seed, sweep.estimator) for model in models for seed in sweep.seeds]
+    return [Task(model, seed, sweep.procedure) for model in models for seed in sweep.seeds]
 
 
 def _values(values: AxisValues | tuple[Any, ...]) -> tuple[Any, ...]:

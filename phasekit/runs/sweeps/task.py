@@ -10,11 +10,13 @@ from typing import Any
 
 from phasekit.errors import InputError
 from phasekit.model import Model
-from phasekit.runs.procedures import Estimator, get_estimator
+from phasekit.runs.procedures import Procedure, get_procedure
 from phasekit.runs.sweeps.canonical import canonical, state_point
 
-#: Part of every id: raise it when the same parameters no longer mean the same task. Estimators have their own.
+#: Part of every id: raise it when the same parameters no longer mean the same task. Procedures have their own.
 SCHEMA = 1
+#: What procedures were called when the first stores were written; another word would change every id.
+_PROCEDURE = "estimator"
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,13 @@ class Task:
     model : Model, with P
     data_seed : int
         Names the data set; see :func:`phasekit.heads.draw_dataset`.
-    estimator : Estimator
+    procedure : Procedure
         What is done, with all its settings.
     """
 
     model: Model
     data_seed: int
-    estimator: Estimator
+    procedure: Procedure
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -41,7 +43,7 @@ class Task:
             "schema": SCHEMA,
             "model": self.model.describe(),
             "data_seed": self.data_seed,
-            "estimator": self.estimator.describe(),
+            _PROCEDURE: self.procedure.describe(),
         }
         return canonical(described)  # type: ignore[no-any-return]
 
@@ -66,4 +68,4 @@ class Task:
         """
         if parameters.get("schema") != SCHEMA:
             raise InputError("schema", parameters.get("schema"), f"this version of phasekit reads tasks of {SCHEMA}")
-        return cls(Model(**parameters["model"]), parameters["data_seed"], get_estimator(parameters["estimator"]))
+        return cls(Model(**parameters["model"]), parameters["data_seed"], get_procedure(parameters[_PROCEDURE]))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from phasekit.runs.procedures import Place
+from phasekit.runs.procedures import Workplace
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.processes import limit_threads
 
@@ -62,7 +62,7 @@ def calibrate(trial: Trial) -> Speed:
     measured: dict[int, float] = {}
     _seconds(tasks[:1], 1, trial.device)  # what only the first run pays for: imports, warm caches
     for size in [size for size in SIZES if size <= len(tasks)] or [1]:
-        length = tasks[0].estimator.length
+        length = tasks[0].procedure.length
         begun = time.monotonic()
         short = _seconds(tasks[:size], min(1, length), trial.device)
         if length > 1:
@@ -84,10 +84,10 @@ def choose(measured: Mapping[int, float], longest: float = LONGEST) -> Speed:
 
 
 def _seconds(tasks: Sequence[Task], length: int, device: str) -> float:
-    estimator = tasks[0].estimator.shortened(length)
+    procedure = tasks[0].procedure.shortened(length)
     begun = time.monotonic()
     try:
-        estimator.run([(task.model, task.data_seed) for task in tasks], Place(device))
+        procedure.run([(task.model, task.data_seed) for task in tasks], Workplace(device))
     except Exception:  # tasks that fail will be found out, and recorded, when they are run
         return time.monotonic() - begun
     return time.monotonic() - begun

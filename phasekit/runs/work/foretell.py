@@ -16,11 +16,11 @@ def cost(tasks: Sequence[Task], threads: int = 1) -> float:
     """
     kinds: dict[Hashable, list[Task]] = {}
     for task in tasks:
-        kinds.setdefault(task.estimator.together(task.model), []).append(task)
+        kinds.setdefault(task.procedure.together(task.model), []).append(task)
     total = 0.0
     for kind in kinds.values():
         sample = kind[len(kind) // 2]
         seconds = calibrate(Trial((sample.parameters,), "cpu", threads)).seconds
-        per_operation = seconds / sample.estimator.operations(sample.model)
-        total += sum(per_operation * task.estimator.operations(task.model) for task in kind)
+        per_operation = seconds / sample.procedure.operations(sample.model)
+        total += sum(per_operation * task.procedure.operations(task.model) for task in kind)
     return total

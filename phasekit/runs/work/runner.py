@@ -189,7 +189,7 @@ class _Run:
                 "about": self.sweep.about,
                 "measure": list(self.sweep.measure),
                 "along": self.sweep.along,
-                "estimator": self.sweep.estimator.describe(),
+                "procedure": self.sweep.procedure.describe(),
                 "calibration": speeds,
             }
             plan = Plan(*asked, tuple(groups), {task.id: task.parameters for task in new}, about)
@@ -199,7 +199,7 @@ class _Run:
         """Cut tasks into ensembles whose size is given or measured."""
         alike: dict[Hashable, list[Task]] = {}
         for task in tasks:
-            alike.setdefault(task.estimator.together(task.model), []).append(task)
+            alike.setdefault(task.procedure.together(task.model), []).append(task)
         families = list(alike.values())
         if self.sweep.group is not None:
             return [g for family in families for g in chunks(_ids(family), self.sweep.group)], []

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from phasekit import __version__
-from phasekit.runs.procedures import Estimator, Outcome, Place, Stopped
+from phasekit.runs.procedures import Outcome, Procedure, Stopped, Workplace
 from phasekit.runs.procedures.base import member_count
 from phasekit.runs.store.claims import claim
 from phasekit.runs.store.store import Store
@@ -37,7 +37,7 @@ class Job:
     tasks : parameters of all its tasks
     device : "cpu", "cuda" or "auto"
     threads : to compute with
-    stop_file : path; see :class:`phasekit.runs.procedures.Place`
+    stop_file : path; see :class:`phasekit.runs.procedures.Workplace`
     save_every : seconds between two checkpoints
     """
 
@@ -79,7 +79,7 @@ def work(job: Job) -> Report:
     begun = time.monotonic()
     limit_threads(job.threads)
     store = Store(job.store)
-    place = Place(job.device, store.checkpoints / f"{job.group}.npz", job.save_every, Path(job.stop_file))
+    place = Workplace(job.device, store.checkpoints / f"{job.group}.npz", job.save_every, Path(job.stop_file))
     try:
         with claim(store.claims / job.group) as mine:
             if not mine:
@@ -103,7 +103,7 @@ def work(job: Job) -> Report:
 
 
 def _compute(
-    store: Store, group: str, tasks: Sequence[Task], missing: set[str], place: Place
+    store: Store, group: str, tasks: Sequence[Task], missing: set[str], place: Workplace
 ) -> tuple[list[str], list[tuple[str, str, str]]]:
     """Compute tasks as one ensemble; if that fails, each by itself, so that only the culprit fails."""
     begun = time.monotonic()
@@ -119,7 +119,7 @@ def _compute(
         failed: list[tuple[str, str, str]] = []
         for task in tasks:
             if task.id in missing:
-                alone = Place(place.device, None, place.save_every, place.stop_file)
+                alone = Workplace(place.device, None, place.save_every, place.stop_file)
                 did, did_not = _compute(store, f"{group}-{task.id}", [task], missing, alone)
                 done += did
                 failed += did_not
@@ -130,11 +130,11 @@ def _compute(
     return [task.id for task, _ in wanted], []
 
 
-def _run(tasks: Sequence[Task], place: Place) -> list[Outcome]:
-    estimator: Estimator = tasks[0].estimator
-    outcomes = estimator.run([(task.model, task.data_seed) for task in tasks], place)
+def _run(tasks: Sequence[Task], place: Workplace) -> list[Outcome]:
+    procedure: Procedure = tasks[0].procedure
+    outcomes = procedure.run([(task.model, task.data_seed) for task in tasks], place)
     if len(outcomes) != len(tasks):
-        raise ValueError(f"estimator {estimator.name} returned {len(outcomes)} outcomes for {len(tasks)} tasks")
+        raise ValueError(f"procedure {procedure.name} returned {len(outcomes)} outcomes for {len(tasks)} tasks")
     for outcome in outcomes:
         member_count(outcome)
     return outcomes
