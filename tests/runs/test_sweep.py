@@ -164,7 +164,7 @@ def test_a_mistake_is_named_in_one_line(tmp_path, old, new, words):
 
 
 def test_all_mistakes_are_named_at_once(tmp_path):
-    text = GOOD.replace("seeds = 3", "seeds = 0").replace('P_star"\n[est', 'P3"\n[est').replace("theory", "thery")
+    text = GOOD.replace("seeds = 3", "seeds = 0").replace('P_star"\n[proc', 'P3"\n[proc').replace("theory", "thery")
     with pytest.raises(SweepErrors) as refused:
         read(text, tmp_path)
     assert len(refused.value.mistakes) == 3
