@@ -1,12 +1,19 @@
 """Write files whole or not at all: under a temporary name in the same folder, flushed, then moved."""
 
+from __future__ import annotations
+
 import os
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from phasekit.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def output_folder(path: str | Path) -> Path:
@@ -32,31 +39,50 @@ def atomic(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; move it there if the block succeeds, remove it if not.
 
     The temporary name keeps the suffix of ``path``, because writers (matplotlib, netCDF) choose their format by it.
+    If ``path`` is a symbolic link, the file that it points to is replaced and the link stays, as when a file is
+    written directly.
 
     Raises
     ------
     InputError
-        If the folder of ``path`` can't be written to.
+        If the folder of ``path`` can't be written to, or something other than a file is there.
+    OSError
+        If the disk is full.
     """
-    target = Path(path)
-    folder = output_folder(target.parent)
+    target = Path(os.path.realpath(path))
     if target.is_dir():
         raise InputError("output file", str(path), "is a folder")
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=folder)
-    os.close(handle)
-    temporary = Path(name)
+    if (target.exists() and not target.is_file()) or target.is_symlink():
+        raise InputError("output file", str(path), "must be a file (not a device, a pipe or a circle of links)")
+    temporary = output_folder(target.parent) / f".{target.stem}-{uuid.uuid4().hex}{target.suffix}"
+    # The system applies the user's mask for new files itself. (Python can read the mask only by setting it.)
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        temporary.chmod(0o666 & ~_umask())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    """Read the process's file-creation mask (there is no way to read it without setting it)."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def write_netcdf(data: xr.Dataset | xr.DataTree, path: str | Path, **settings: Any) -> None:
+    """Write a labelled data set as netCDF, whole or not at all.
+
+    It is made in memory first: the HDF5 library ends the process with a segmentation fault when the disk is full.
+
+    Parameters
+    ----------
+    data : Dataset or DataTree
+    path : path
+    **settings
+        Passed on to ``data.to_netcdf``.
+
+    Raises
+    ------
+    InputError, OSError
+        As :func:`atomic`.
+    """
+    content: Any = data.to_netcdf(engine="h5netcdf", **settings)
+    with atomic(path) as temporary:
+        temporary.write_bytes(content)

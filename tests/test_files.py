@@ -1,6 +1,9 @@
 """Files appear whole or not at all."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +100,61 @@ def test_a_folder_that_forbids_writing_is_refused(monkeypatch, tmp_path):
         output_folder(tmp_path)
     monkeypatch.undo()
     assert names(tmp_path) == []
+
+
+def test_a_new_file_never_changes_the_mask_of_the_process(tmp_path, monkeypatch):
+    """Other threads would create files that everybody may write, for an instant."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the mask was set"))
+    with atomic(tmp_path / "a.csv") as temporary:
+        temporary.write_text("x")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_file_behind_a_link_is_replaced_and_the_link_stays(tmp_path, there):
+    disk, link = tmp_path / "disk", tmp_path / "a.csv"
+    disk.mkdir()
+    if there:
+        (disk / "b.csv").write_text("old")
+    link.symlink_to("disk/b.csv")
+    with atomic(link) as temporary:
+        assert temporary.parent == disk
+        temporary.write_text("new")
+    assert link.is_symlink()
+    assert (disk / "b.csv").read_text() == "new"
+    assert names(disk) == ["b.csv"]
+
+
+def test_devices_pipes_and_circles_of_links_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "circle.csv").symlink_to("circle.csv")
+    for name in ("pipe.csv", "circle.csv", "/dev/null"):
+        with pytest.raises(InputError, match="must be a file"):
+            atomic(tmp_path / name).__enter__()
+    assert names(tmp_path) == ["circle.csv", "pipe.csv"]
+
+
+def test_a_full_disk_while_netcdf_is_written_is_an_error_of_the_system():
+    """HDF5 itself would end the process with a segmentation fault."""
+    code = """
+import resource, sys, tempfile
+import numpy as np, xarray as xr
+from phasekit.files import write_netcdf
+resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+data = xr.Dataset({"x": ("i", np.random.default_rng(0).random(5000))})
+with tempfile.TemporaryDirectory() as folder:
+    for one in (data, xr.DataTree.from_dict({"/": data, "/group": data})):
+        try:
+            write_netcdf(one, folder + "/deep/a.nc")
+        except OSError as error:
+            print(error.strerror)
+    import os
+    print(os.listdir(folder + "/deep"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "File too large\nFile too large\n[]\n"), done.stderr
+
+
+def test_nothing_else_writes_netcdf():
+    root = Path(__file__).resolve().parents[1]
+    sources = [path for folder in ("phasekit", "figures") for path in (root / folder).rglob("*.py")]
+    assert [path.name for path in sources if ".to_netcdf(" in path.read_text()] == ["files.py"]

@@ -19,7 +19,7 @@ from figures import _ensembles
 from figures._cache import file_of, kept
 from phasekit import __version__
 from phasekit.evidence import Loop, sweep, umbrella, windows
-from phasekit.files import atomic
+from phasekit.files import write_netcdf
 from phasekit.model import Model
 from phasekit.samplers import HMC, Langevin, Method
 from phasekit.tasks.copy import draw_dataset
@@ -148,5 +148,4 @@ def _load(path: Path) -> xr.Dataset:
 
 def _save(data: xr.Dataset, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic(path) as temporary:
-        data.to_netcdf(temporary, engine="h5netcdf")
+    write_netcdf(data, path)

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from phasekit.errors import InputError
-from phasekit.files import atomic
+from phasekit.files import write_netcdf
 from phasekit.heads.adam import Adam
 from phasekit.model import Model
 
@@ -77,8 +77,7 @@ class Ensemble:
         InputError
             If the path can't be written to.
         """
-        with atomic(path) as temporary:
-            self.data.to_netcdf(temporary, engine="h5netcdf")
+        write_netcdf(self.data, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from phasekit.errors import InputError
-from phasekit.files import atomic
+from phasekit.files import write_netcdf
 from phasekit.model import Model
 from phasekit.samplers.methods import Method, get_method
 from phasekit.samplers.observables import ODD
@@ -106,8 +106,7 @@ class Samples:
         InputError
             If the path can't be written to.
         """
-        with atomic(path) as temporary:
-            self.tree.to_netcdf(temporary, engine="h5netcdf", format="NETCDF4", encoding=_checksums(self.tree))
+        write_netcdf(self.tree, path, encoding=_checksums(self.tree))
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:

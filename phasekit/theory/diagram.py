@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from phasekit.files import atomic
+from phasekit.files import write_netcdf
 from phasekit.model import Estimator, Grid
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import transition_table
@@ -77,5 +77,4 @@ def save_dataset(dataset: xr.Dataset, path: str | Path) -> None:
     InputError
         If the folder can't be written to.
     """
-    with atomic(path) as temporary:
-        dataset.to_netcdf(temporary, engine="h5netcdf")
+    write_netcdf(dataset, path)

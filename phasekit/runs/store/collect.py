@@ -16,7 +16,7 @@ import numpy as np
 
 from phasekit.errors import InputError
 from phasekit.fates import sort_networks
-from phasekit.files import atomic
+from phasekit.files import atomic, write_netcdf
 from phasekit.model import Model
 from phasekit.runs.procedures import get_procedure
 from phasekit.runs.store.store import BrokenTask, Finished, Store
@@ -183,10 +183,11 @@ def save(collection: Collection, path: Path) -> None:
     """
     if path.suffix not in FORMATS:
         raise InputError("out", str(path), f"must end in {', '.join(FORMATS)}")
+    if path.suffix == ".nc":
+        write_netcdf(to_dataset(collection), path)
+        return
     with atomic(path) as temporary:
-        if path.suffix == ".nc":
-            to_dataset(collection).to_netcdf(temporary, engine="h5netcdf")
-        elif path.suffix == ".csv":
+        if path.suffix == ".csv":
             collection.table.to_csv(temporary, index=False, lineterminator="\n")
         else:
             collection.table.to_parquet(temporary, index=False)
