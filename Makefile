@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PRESET ?= quick
 INSTALLED := $(VENV)/.installed
-EXTRAS := dev,bench,cluster,evidence,parquet,lm
+EXTRAS := networks,dev,bench,cluster,evidence,parquet,lm
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 
 # Many small arrays: one thread per process is fastest, and test workers must not fight for cores.

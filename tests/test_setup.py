@@ -107,7 +107,8 @@ def test_environment_asks_for_a_python_that_the_project_allows(environment):
 
 def test_no_file_of_the_setup_names_a_package_index():
     for name in ("pyproject.toml", "constraints.txt", "environment.yml", "Makefile", ".ci/run"):
-        assert not re.search(r"index-url|find-links|https?://", (ROOT / name).read_text()), name
+        text = (ROOT / name).read_text().replace("https://arxiv.org/", "")  # the papers
+        assert not re.search(r"index-url|find-links|https?://", text), name
 
 
 def test_versions_installed_here_are_the_pinned_ones(constraints):

@@ -44,6 +44,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
     from phasekit.cli.app import app
     from phasekit.errors import InputError
+    from phasekit.extras import EXTRA_OF, missing
 
     try:
         status = app(args=None if arguments is None else list(arguments), prog_name="phasekit", standalone_mode=False)
@@ -56,6 +57,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except SystemExit:  # how typer and rich end, printing help, when the reader of the pipe has gone
         discard_output()
         return READER_GONE
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA_OF:
+            raise
+        return _complain(str(missing(error.name)), WRONG_USAGE)
     except MemoryError:
         return _complain(_NO_MEMORY, WRONG_USAGE)
     except RuntimeError as error:
