@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from phasekit.model import Estimator, Model, Parameters
 from phasekit.theory import solve
 from phasekit.theory.action.softmax import SoftmaxMap
-from phasekit.theory.minima import curvatures, find_minima
+from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions
 from phasekit.theory.transitions.table import parameters_without_P
 
@@ -65,7 +65,7 @@ def stationary_curve(model: Model, largest_P: float) -> pd.DataFrame:
             "loss": action.loss(z, there),
         }
     )
-    stable = curvatures(action, z, there)[:, 0] > 0
+    stable = action.curvatures(z, there)[:, 0] > 0
     if found.order == "first":
         past_the_saddle = np.cumsum(~stable) > 0
         above = found.values["P_star"] <= P

@@ -108,11 +108,12 @@ def theory(model: Model, place: Place, preset: str) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for each in grid:
         found = find_minima(model.at(P=float(each)), "posterior")
-        assert found.covariance is not None
         for branch in np.flatnonzero(found.converged):
             copying = float(found.order_parameters["aG" if model.score.normalised else "cG"][branch])
             for name, scale in prior.items():
-                value = float(found.covariance[f"{name} {name}"][branch]) / scale
+                variance = found.variance(name)
+                assert variance is not None
+                value = float(variance[branch]) / scale
                 rows.append({"P": each, "quantity": name, "branch": branch, "copying": copying, "value": value})
     table = pd.DataFrame(rows).assign(kind="theory")
     if model.score.normalised:

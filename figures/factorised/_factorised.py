@@ -84,7 +84,7 @@ def free_minimum(model: Model, starts: int, seed: int = 0) -> float:
     """
     L, V, P, d = model.L, model.V, float(model.P or 0), int(model.key_dim or 0)
     r, shift = min(d, L), torch.roll(torch.eye(L, dtype=torch.float64), 1, dims=1).T
-    t, half = P * model.sigma_w**2 / (model.kappa * V), P / (2 * model.kappa * V)
+    t, half = float(model.parameters().strength), P / (2 * model.kappa * V)
 
     def action(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         factors = torch.from_numpy(x).requires_grad_()

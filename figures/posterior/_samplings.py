@@ -167,10 +167,9 @@ def theory_rows(model: Model, P: tuple[float, ...], estimator: Estimator = "post
             values |= {name: float(getattr(found, name)[branch]) for name in ("loss", "coverage")}
             if estimator == "map":
                 values["U"] = float(found.action[branch])
-            if not model.score.normalised:
-                for pair, covariance in (found.covariance or {}).items():
-                    first, second = pair.split()
-                    values[f"{first}_{second}"] = values[first] * values[second] + float(covariance[branch])
+            if not model.score.normalised and found.covariance is not None:
+                c1, cG, spread = values["c1"], values["cG"], [float(part[branch]) for part in found.covariance]
+                values |= {"c1_c1": c1**2 + spread[0], "c1_cG": c1 * cG + spread[1], "cG_cG": cG**2 + spread[2]}
             rows += [{"P": each, "branch": branch, "quantity": n, "theory": v} for n, v in values.items()]
     return pd.DataFrame(rows)
 

@@ -101,7 +101,7 @@ def follow(case: Case, L: Array) -> pd.DataFrame:
     return pd.DataFrame(
         {
             **{"score": case.name, "regime": case.regime, "L": L, "V": V, "sigma_w": centre.sigma_w},
-            **{"numeric": numeric[0], "closed": closed[0], "law": law[0], "t": numeric[0] * centre.sigma_w**2 / V},
+            **{"numeric": numeric[0], "closed": closed[0], "law": law[0], "t": centre.replace(P=numeric[0]).strength},
             **{"exponent_L": _slope(numeric[1:3]), "exponent_V": _slope(numeric[3:5])},
             **{"closed_exponent_L": _slope(closed[1:3]), "law_exponent_L": _slope(law[1:3])},
         }

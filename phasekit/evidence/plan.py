@@ -76,9 +76,9 @@ def windows(model: Model, count: int = 20) -> tuple[tuple[float, ...], float]:
         raise InputError("windows", count, "must be at least 2")
     found = find_minima(model, "posterior")
     name = "aG" if model.score.normalised else "cG"
-    here, covariance = found.order_parameters[name], found.covariance
-    assert covariance is not None  # the posterior always has one
-    width = _BEYOND * np.sqrt(covariance[f"{name} {name}"])
+    here, variance = found.order_parameters[name], found.variance(name)
+    assert variance is not None  # the posterior always has one
+    width = _BEYOND * np.sqrt(variance)
     low, high = float(np.nanmin(here - width)), float(np.nanmax(here + width))
     if not model.score.normalised:  # the sign of cG is a symmetry
         high = max(high, -low)

@@ -108,7 +108,7 @@ def copy_logits(model: Model) -> NDArray[np.float64]:
 def best_readout(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return W = w₁Π + w(1 - Π), best for this attention on infinite data (docs/theory.md, section 2)."""
     V, L = model.V, model.L
-    t = (model.P or 0.0) * model.sigma_w**2 / (model.kappa * V)
+    t = float(model.parameters().strength)
     A = _attention(model, logits)
     sums = A.sum(1)
     s, s2, g, q = sums.mean(), (sums**2).mean(), np.roll(A, -1, axis=0).diagonal().mean(), (A**2).sum() / L

@@ -133,7 +133,7 @@ def advantage(model: Model, networks: Values) -> float:
 
 def _t(model: Model) -> float:
     """Return t = P σ_w²/(κV): how far the data have overcome the prior of the readout."""
-    return (model.P or 0.0) * model.sigma_w**2 / (model.kappa * model.V)
+    return float(model.parameters().strength)
 
 
 def order_gap(networks: Values) -> float:

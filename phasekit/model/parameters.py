@@ -65,6 +65,15 @@ class Parameters:
         return np.broadcast_shapes(*(np.shape(number) for number in self.numbers))
 
     @property
+    def strength(self) -> NDArray[np.float64]:
+        """t = Pσ_w²/(κV), the strength of the data against the prior of W (docs/theory.md, section 2)."""
+        return self.P * self.sigma_w**2 / (self.kappa * self.V)
+
+    def with_strength(self, t: float | NDArray[np.float64]) -> Parameters:
+        """Return a copy with the P that makes the data's :attr:`strength` ``t``; P has the common shape."""
+        return self.replace(P=t * self.kappa * self.V / self.sigma_w**2 * np.ones(self.shape))
+
+    @property
     def pooling_cost(self) -> NDArray[np.float64]:
         """λ of the prior cost λ s²/(2σ_g²) of a uniform linear attention pattern (docs/theory.md, section 4)."""
         if self.inputs == "positional":

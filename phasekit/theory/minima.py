@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from phasekit.model import Estimator, Grid, Model, Parameters
 from phasekit.theory import solve
 from phasekit.theory.action import Action, action_for
-from phasekit.theory.action.base import Array, Point
+from phasekit.theory.action.base import Array, Covariance, Point
 
 #: A minimum counts as converged if its ``gradient_norm`` (see :class:`Minima`) is at most this.
 TOLERANCE = 1e-10
@@ -46,7 +46,7 @@ class Minima:
     coverage : share of E‖A‖_F² that the two patterns explain, fluctuations along them included (so only as good as
         ``covariance``: too large close to P1 of linear attention); NaN where A is zero
     covariance : of the order parameters over the posterior around this minimum, to leading order (the inverse of the
-        reduced action's Hessian): names "first first", … to values; None for the map estimator
+        reduced action's Hessian), first and second in the order of ``order_parameters``; None for the map estimator
     loss : training loss per sequence, averaged over positions
     gradient_norm : ``‖∇S‖ / [max(1, ‖z‖) · max(1, stiffest)]`` in whitened coordinates z (in units of the prior's
         standard deviations), with the largest Hessian eigenvalue: rounding the coordinates alone gives about 1e-16
@@ -67,7 +67,7 @@ class Minima:
     averages: dict[str, Array]
     copying_share: Array
     coverage: Array
-    covariance: dict[str, Array] | None
+    covariance: Covariance | None
     loss: Array
     gradient_norm: Array
     curvatures: Array
@@ -91,10 +91,18 @@ class Minima:
             "start": None if np.isnan(self.start[index]) else float(self.start[index]),
         }
 
+    def variance(self, name: str) -> Array | None:
+        """Return the variance of an order parameter over the posterior; None for the map estimator."""
+        if self.covariance is None:
+            return None
+        return self.covariance.second if name == list(self.order_parameters)[1] else self.covariance.first
+
     def _covariance(self, index: tuple[int, ...]) -> dict[str, Any]:
         if self.covariance is None:
             return {}
-        return {"covariance": {name: float(values[index]) for name, values in self.covariance.items()}}
+        first, second = self.order_parameters
+        names = (f"{first} {first}", f"{first} {second}", f"{second} {second}")
+        return {"covariance": {name: float(v[index]) for name, v in zip(names, self.covariance, strict=True)}}
 
     def describe(self) -> dict[str, Any]:
         """Return the minima of a single model as plain JSON values (the command line's contract)."""
@@ -137,7 +145,7 @@ def minima_of(action: Action, p: Parameters) -> tuple[NDArray[np.int64], Point, 
     z = action.profile(u, p[owner]).points
     if action.symmetric:
         origin = tuple(np.zeros(p.shape) for _ in z)
-        stable = np.flatnonzero(curvatures(action, origin, p)[..., 0] > 0)
+        stable = np.flatnonzero(action.curvatures(origin, p)[..., 0] > 0)
         owner = np.concatenate([owner, stable])
         start = np.concatenate([start, np.full(stable.size, np.nan)])
         z = tuple(np.concatenate([np.where(z[0] < 0, -x, x), np.zeros(stable.size)]) for x in z)
@@ -146,7 +154,7 @@ def minima_of(action: Action, p: Parameters) -> tuple[NDArray[np.int64], Point, 
         return owner, _polish(action, z, p[owner]), start
     owner, start = np.concatenate([owner, off_path]), np.concatenate([start, starts])
     z = _polish(action, tuple(np.concatenate(pair) for pair in zip(z, points, strict=True)), p[owner])
-    stable = np.flatnonzero(curvatures(action, z, p[owner])[..., 0] > 0)
+    stable = np.flatnonzero(action.curvatures(z, p[owner])[..., 0] > 0)
     return owner[stable], tuple(x[stable] for x in z), start[stable]
 
 
@@ -210,12 +218,11 @@ def _polish(action: Action, z: Point, p: Parameters) -> Point:
     """Take Newton steps in all coordinates as long as they shrink the gradient."""
     point = np.stack(z, axis=-1)
     jet = action.jet(z, p)
-    gradient = np.stack(jet.gradient, axis=-1)
+    gradient = jet.gradient
     size = np.linalg.norm(gradient, axis=-1)
     for _ in range(_NEWTON_STEPS):
-        trial = point - _newton_step(_matrix(jet.hessian), gradient)
-        jet_there = action.jet(tuple(np.moveaxis(trial, -1, 0)), p)
-        gradient_there = np.stack(jet_there.gradient, axis=-1)
+        trial = point - _newton_step(jet.hessian, gradient)
+        gradient_there = action.jet(tuple(np.moveaxis(trial, -1, 0)), p).gradient
         size_there = np.linalg.norm(gradient_there, axis=-1)
         better = size_there < size
         if not better.any():
@@ -238,15 +245,6 @@ def _newton_step(hessian: Array, gradient: Array) -> Array:
         return np.where(singular[:, None], 0.0, step)
 
 
-def curvatures(action: Action, z: Point, p: Parameters) -> Array:
-    """Return the eigenvalues of the Hessian in whitened coordinates, ascending along the last axis."""
-    return np.asarray(np.linalg.eigvalsh(_matrix(action.jet(z, p).hessian)))
-
-
-def _matrix(hessian: tuple[tuple[Array, ...], ...]) -> Array:
-    return np.stack([np.stack(row, axis=-1) for row in hessian], axis=-2)
-
-
 def _assemble(
     models: Model | Grid,
     estimator: Estimator,
@@ -258,10 +256,10 @@ def _assemble(
 ) -> Minima:
     p = parameters.ravel()[owner]
     jet = action.jet(z, p)
-    eigenvalues = np.linalg.eigvalsh(_matrix(jet.hessian))
+    eigenvalues = np.linalg.eigvalsh(jet.hessian)
     size = np.sqrt(sum(x**2 for x in z))
     scale = np.maximum(1.0, size) * np.maximum(1.0, eigenvalues[:, -1])
-    gradient_norm = np.sqrt(sum(g**2 for g in jet.gradient)) / scale
+    gradient_norm = np.linalg.norm(jet.gradient, axis=-1) / scale
     converged = (gradient_norm <= TOLERANCE) & (eigenvalues[:, 0] > 0)
 
     # Lay the ragged list out as one row of branches per model, lowest action first.
@@ -282,9 +280,7 @@ def _assemble(
         table[rows, rank] = values[order]
         return table.reshape(*parameters.shape, width, *values.shape[1:])
 
-    first, second = action.order_parameters
     covariance = action.covariance(z, p)
-    names = (f"{first} {first}", f"{first} {second}", f"{second} {second}")
     return Minima(
         models=models,
         estimator=estimator,
@@ -297,7 +293,7 @@ def _assemble(
         coverage=lay(action.coverage(z, p)),
         covariance=None
         if covariance is None
-        else {name: lay(np.broadcast_to(v, rows.shape)) for name, v in zip(names, covariance, strict=True)},
+        else Covariance(*(lay(np.broadcast_to(v, rows.shape)) for v in covariance)),
         loss=lay(action.loss(z, p)),
         gradient_norm=lay(gradient_norm),
         curvatures=lay(eigenvalues),

@@ -77,7 +77,7 @@ def test_theory_of_linear_attention_is_the_root_of_second_moments():
     found = find_minima(TINY.at(P=150.0), "posterior")
     rows = theory(TINY, (150,), "posterior").set_index("quantity")["theory"]
     for name in ("c1", "cG"):
-        square = found.order_parameters[name][0] ** 2 + found.covariance[f"{name} {name}"][0]
+        square = found.order_parameters[name][0] ** 2 + found.variance(name)[0]
         assert rows[name] == pytest.approx(np.sqrt(square))
     assert rows["loss"] == pytest.approx(found.loss[0])
     lowest = theory(TINY, (150,), "map").set_index("quantity")["theory"]

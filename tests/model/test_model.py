@@ -222,3 +222,10 @@ def test_input_errors_survive_a_trip_between_processes():
 
 def test_the_default_score_is_softmax():
     assert Model(V=8, L=16).score == Softmax()
+
+
+def test_the_strength_of_the_data_and_the_P_of_a_strength_are_inverse_to_each_other():
+    p = Model(V=8, L=16, P=96, sigma_w=2, kappa=3).grid(P=[1.0, 96.0], kappa=[0.5, 3.0]).parameters()
+    np.testing.assert_allclose(p.strength, np.array([[1.0], [96.0]]) * 4 / (np.array([0.5, 3.0]) * 8), rtol=1e-15)
+    np.testing.assert_allclose(p.with_strength(p.strength).P, np.broadcast_to(p.P, (2, 2)), rtol=1e-15)
+    assert p.with_strength(2.0).P.shape == (2, 2)

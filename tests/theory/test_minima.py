@@ -6,7 +6,10 @@ from scipy.optimize import minimize
 
 from phasekit.errors import InputError
 from phasekit.model import Model
+from phasekit.theory.diagram import phase_diagram
 from phasekit.theory.minima import TOLERANCE, find_minima
+from phasekit.theory.scaling import scaling_law
+from phasekit.theory.transitions import Family, critical_endpoint, find_transitions, transition_table
 
 # Positional inputs, V = 8, L = 16: score, P, S, order parameters (and the loss for softmax) of the global minimum.
 POSITIONAL = [
@@ -209,3 +212,19 @@ def test_missing_P_is_refused():
 def test_a_score_that_is_no_function_of_logits_has_no_theory(estimator):
     with pytest.raises(InputError, match="no theory"):
         find_minima(Model(V=8, L=16, P=10, score="cosformer"), estimator)
+
+
+@pytest.mark.parametrize("word", ["Posterior", "MAP", "mean", None, 1, True])
+def test_an_estimator_that_is_none_is_refused_wherever_one_is_asked_for(word):
+    grid = Model(V=8, L=16, score="linear").grid(L=[12, 16])
+    family = Family("L", (8.0, 64.0))
+    for call in (
+        lambda: find_minima(Model(V=8, L=16, P=9), word),
+        lambda: find_transitions(grid.base, word),
+        lambda: transition_table(grid, word),
+        lambda: phase_diagram(Model(V=8, L=16).grid(P=[9, 10], L=[12, 16]), word),
+        lambda: scaling_law(grid.base, "P1", "L", [12, 14, 16, 18, 20], word),
+        lambda: critical_endpoint(Model(V=8, L=16), family, word),
+    ):
+        with pytest.raises(InputError, match=r"estimator = .*: must be one of map, posterior"):
+            call()

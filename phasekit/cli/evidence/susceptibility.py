@@ -73,9 +73,9 @@ def _variance(theory: Minima, name: str, copying: float) -> float | None:
 
     For linear attention that is the second moment, of the lowest branch: samples have both signs.
     """
-    if theory.covariance is None or not theory.converged.all():
+    spread, means = theory.variance(name), theory.order_parameters
+    if spread is None or not theory.converged.all():
         return None
-    spread, means = theory.covariance[f"{name} {name}"], theory.order_parameters
     if "cG" in means:
         return float(spread[0] + means[name][0] ** 2)
     return float(spread[int(abs(means["aG"] - copying).argmin())])

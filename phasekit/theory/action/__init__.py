@@ -1,9 +1,12 @@
 """Effective actions: one object per score function and estimator, over numerics emitted by ``derivations/``."""
 
+from typing import get_args
+
+from phasekit.checks import one_of
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Inputs, Model
 from phasekit.scores import Entmax, Linear, PerHead, Score, Softmax, Sparsemax
-from phasekit.theory.action.base import Action, Averages, Jet, Profile
+from phasekit.theory.action.base import Action, Averages, Covariance, Jet, Profile
 from phasekit.theory.action.entmax import EntmaxMap
 from phasekit.theory.action.linear import LinearMap
 from phasekit.theory.action.linear_posterior import LinearPosterior
@@ -24,9 +27,9 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     Raises
     ------
     InputError
-        If there is no theory for this combination.
+        If the estimator is neither "map" nor "posterior", or there is no theory for this combination.
     """
-    score = model.score
+    score, estimator = model.score, one_of("estimator", estimator, get_args(Estimator))
     if model.key_dim is not None:
         return nuclear_action(model, estimator)
     if isinstance(score, Linear):
@@ -55,6 +58,7 @@ def _why_not(score: Score) -> str | None:
 __all__ = [
     "Action",
     "Averages",
+    "Covariance",
     "EntmaxMap",
     "Jet",
     "LinearMap",

@@ -11,6 +11,7 @@ Every action is also reduced to a one-dimensional *profile*: its minimum over ev
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -28,14 +29,35 @@ _CURVE_NODES = 400
 
 
 class Jet(NamedTuple):
-    """An action with its derivatives in whitened coordinates.
-
-    ``gradient[i]`` is ∂S/∂z_i and ``hessian[i][j]`` is ∂²S/∂z_i∂z_j, each an array of the points' common shape.
-    """
+    """An action with its derivatives in k whitened coordinates, at points of a common shape (...)."""
 
     value: Array
-    gradient: tuple[Array, ...]
-    hessian: tuple[tuple[Array, ...], ...]
+    """S, shape (...)."""
+    gradient: Array
+    """∂S/∂z_i, shape (..., k)."""
+    hessian: Array
+    """∂²S/∂z_i∂z_j, shape (..., k, k)."""
+
+    @classmethod
+    def of(cls, value: Array, gradient: Sequence[Array], hessian: Sequence[Array]) -> Jet:
+        """Put a jet together from arrays that broadcast: the value, k slopes, and the Hessian's upper triangle by rows.
+
+        The triangle of three coordinates is (11, 12, 13, 22, 23, 33).
+        """
+        k = len(gradient)
+        value, *parts = np.broadcast_arrays(value, *gradient, *hessian)
+        matrix = np.empty((*value.shape, k, k))
+        for part, i, j in zip(parts[k:], *np.triu_indices(k), strict=True):
+            matrix[..., i, j] = matrix[..., j, i] = part
+        return cls(value, np.stack(parts[:k], axis=-1), matrix)
+
+
+class Covariance(NamedTuple):
+    """Variances and covariance of the two order parameters (first, second) over the posterior."""
+
+    first: Array
+    mixed: Array
+    second: Array
 
 
 class Profile(NamedTuple):
@@ -85,12 +107,15 @@ class Action(ABC):
         """Turn whitened into physical coordinates."""
 
     @abstractmethod
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
-        """Return the gradient of S in whitened coordinates."""
-
-    @abstractmethod
     def jet(self, z: Point, p: Parameters) -> Jet:
         """Return S, its gradient and its Hessian in whitened coordinates."""
+
+    def curvatures(self, z: Point, p: Parameters) -> Array:
+        """Return the eigenvalues of the Hessian in whitened coordinates, ascending along a last axis.
+
+        1: the prior alone; 0: a spinodal; a saddle point has negative ones.
+        """
+        return np.asarray(np.linalg.eigvalsh(self.jet(z, p).hessian))
 
     @abstractmethod
     def loss(self, z: Point, p: Parameters) -> Array:
@@ -136,8 +161,7 @@ class Action(ABC):
         inside = pattern_norm(*self.order(z, p), p)
         covariance = self.covariance(z, p)
         if covariance is not None:
-            first, mixed, second = covariance
-            inside = inside + first + 2 * mixed + p.L * second
+            inside = inside + covariance.first + 2 * covariance.mixed + p.L * covariance.second
         total = inside + self.outside(z, p)
         some = total > 0
         return np.asarray(np.where(some, inside / np.where(some, total, 1.0), np.nan))
@@ -146,8 +170,8 @@ class Action(ABC):
         """Return E‖A‖_F² outside of the two patterns; here for an A that doesn't fluctuate (‖A‖_F² = L q)."""
         return np.maximum(p.L * self.averages(z, p).q - pattern_norm(*self.order(z, p), p), 0.0)
 
-    def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array] | None:
-        """Return variances and covariance (first, mixed, second) of the order parameters over the posterior.
+    def covariance(self, z: Point, p: Parameters) -> Covariance | None:
+        """Return variances and covariance of the order parameters over the posterior.
 
         To leading order, from the Hessian at a minimum. None for an estimator that is a point, not a distribution.
         """
@@ -159,7 +183,7 @@ class Action(ABC):
         They reach from no copying to g > 0.99, without the path's first end; NaN where a number of the model is NaN, or
         where no P gets there that float64 can hold. The P of ``p`` is ignored.
         """
-        p = p.replace(P=p.kappa * p.V / p.sigma_w**2 * np.ones(p.shape))
+        p = p.with_strength(1.0)
         while True:
             nodes = self.path(p, _CURVE_NODES)
             g = self.averages(self.profile(nodes[:, -1], p).points, p).g

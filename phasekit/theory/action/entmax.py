@@ -44,7 +44,7 @@ class EntmaxMap(TwoLevelMap):
         scale = np.where(inside, gap_scale(p) / needed, 0.0)  # dδ/dz
         curvature = scale**2 * (data.curvature - data.slope * bend / needed)
         gradient = np.where(kink, np.maximum(_slope_before_kink(p), 0.0), data.slope * scale + z[0])
-        return Jet(data.value + z[0] ** 2 / 2, (gradient,), ((curvature + 1,),))
+        return Jet.of(data.value + z[0] ** 2 / 2, (gradient,), (curvature + 1,))
 
     def profile(self, u: Array, p: Parameters) -> Profile:
         """Return the points at log odds ``u``, and dS/dδ there."""
@@ -116,7 +116,7 @@ def _slope_before_kink(p: Parameters) -> Array:
 
     There dS/dα = −P(V−1)/(κV) · t/(1+t)² from the data.
     """
-    t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+    t = p.strength
     pull = p.P * (p.V - 1) / (p.kappa * p.V) * t / (1 + t) ** 2
     return np.asarray(1 / (_k(p) * gap_scale(p)) - pull * _rise_at_kink(p) * gap_scale(p))
 

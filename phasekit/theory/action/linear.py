@@ -51,9 +51,13 @@ class LinearAction(Action):
         cosine, sine = np.cos(u), np.sin(u)
         radius = np.sqrt(self._squared_radius((cosine, sine), p))
         z = (radius * cosine, radius * sine)
-        along_s, along_G = self.gradient(z, p)
+        along_s, along_G = self._gradient(z, p)
         # S is stationary in the radius, so turning the point is all that changes the profile.
         return Profile(z, z[0] * along_G - z[1] * along_s)
+
+    @abstractmethod
+    def _gradient(self, z: Point, p: Parameters) -> tuple[Array, Array]:
+        """Return ∂S/∂z for both coordinates; the search needs no more, and needs it often."""
 
     @abstractmethod
     def _squared_radius(self, direction: Point, p: Parameters) -> Array:
@@ -65,7 +69,8 @@ class LinearAction(Action):
         The origin's Hessian has an eigenvector at angle ``centre`` with the lower eigenvalue; directions within
         ``half_width`` of it have negative curvature (0 if none, π/2 if all).
         """
-        _, _, ((h11, h12), (_, h22)) = self.jet((np.zeros(p.shape), np.zeros(p.shape)), p)
+        hessian = self.jet((np.zeros(p.shape), np.zeros(p.shape)), p).hessian
+        h11, h12, h22 = hessian[..., 0, 0], hessian[..., 0, 1], hessian[..., 1, 1]
         mean, half_difference = (h11 + h22) / 2, (h11 - h22) / 2
         spread = np.hypot(half_difference, h12)
         lower, upper = mean - spread, mean + spread
@@ -77,7 +82,7 @@ class LinearAction(Action):
 class LinearMap(LinearAction):
     """The joint minimum over W and G: S is a function of c1 and cG in closed form."""
 
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
+    def _gradient(self, z: Point, p: Parameters) -> tuple[Array, Array]:
         g1, g2 = generated.gradient(*self.physical(z, p), *_numbers(p))
         return pooling_scale(p) * g1, copying_scale(p) * (g2 - g1)
 
@@ -85,8 +90,8 @@ class LinearMap(LinearAction):
         a, b = pooling_scale(p), copying_scale(p)
         c1, cG = self.physical(z, p)
         value, g1, g2, h11, h12, h22 = generated.jet(c1, cG, *_numbers(p))
-        mixed = a * b * (h12 - h11)
-        return Jet(value, (a * g1, b * (g2 - g1)), ((a**2 * h11, mixed), (mixed, b**2 * (h22 - 2 * h12 + h11))))
+        second = (a**2 * h11, a * b * (h12 - h11), b**2 * (h22 - 2 * h12 + h11))
+        return Jet.of(value, (a * g1, b * (g2 - g1)), second)
 
     def loss(self, z: Point, p: Parameters) -> Array:
         return generated.loss(*self.physical(z, p), *_numbers(p))
@@ -104,7 +109,7 @@ class LinearMap(LinearAction):
         single-term solutions without overshooting.
         """
         s, _, g, q = self.averages(direction, p)
-        t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+        t = p.strength
         half = p.P / (2 * p.kappa * p.V)
         a, c = t * s**2, t * q
         pooling, copying = 2 * half * a, 2 * half * (p.V - 1) * t * g**2

@@ -8,7 +8,7 @@ import numpy as np
 
 from phasekit.model import Parameters
 from phasekit.theory import solve
-from phasekit.theory.action.base import Array, Averages, Jet, Point
+from phasekit.theory.action.base import Array, Averages, Covariance, Jet, Point
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.action.linear import LinearAction, copying_scale, pooling_scale
 from phasekit.theory.action.noise import Noise, relax
@@ -38,7 +38,7 @@ class LinearPosterior(LinearAction):
     token+position ones.
     """
 
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
+    def _gradient(self, z: Point, p: Parameters) -> tuple[Array, Array]:
         pattern = _pattern(self.physical(z, p), p)
         noise = _relaxed(pattern, p)
         along_s, along_G = _gradient(pattern, noise, p)
@@ -52,7 +52,7 @@ class LinearPosterior(LinearAction):
         ss, sG, GG = _hessian(pattern, noise, p)
         value = mean_field.action(pattern.s, noise.s2, pattern.g, noise.q, *_data(p)) + noise.entropy
         value = value + (z[0] ** 2 + z[1] ** 2) / 2
-        return Jet(value, (a * along_s, b * along_G), ((a**2 * ss, a * b * sG), (a * b * sG, b**2 * GG)))
+        return Jet.of(value, (a * along_s, b * along_G), (a**2 * ss, a * b * sG, b**2 * GG))
 
     def loss(self, z: Point, p: Parameters) -> Array:
         return mean_field.loss(*self.averages(z, p), *_data(p))
@@ -70,13 +70,14 @@ class LinearPosterior(LinearAction):
     def outside(self, z: Point, p: Parameters) -> Array:
         return _relaxed(_pattern(self.physical(z, p), p), p).outside
 
-    def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array]:
-        (_, _, ((h11, h12), (_, h22))) = self.jet(z, p)
+    def covariance(self, z: Point, p: Parameters) -> Covariance:
+        hessian = self.jet(z, p).hessian
+        h11, h12, h22 = hessian[..., 0, 0], hessian[..., 0, 1], hessian[..., 1, 1]
         determinant = h11 * h22 - h12**2
         a, b = pooling_scale(p), copying_scale(p)
         # c1 = s − cG, in units of the scales of s and cG.
         pooling, mixed, copying = a**2 * h22 / determinant, -a * b * h12 / determinant, b**2 * h11 / determinant
-        return pooling - 2 * mixed + copying, mixed - copying, copying
+        return Covariance(pooling - 2 * mixed + copying, mixed - copying, copying)
 
     def _squared_radius(self, direction: Point, p: Parameters) -> Array:
         """Find where S is stationary along the ray.
@@ -88,7 +89,7 @@ class LinearPosterior(LinearAction):
 
         def outward(log_square: Array, p: Parameters, cosine: Array, sine: Array) -> Array:
             radius = np.exp(log_square / 2)
-            along_s, along_G = self.gradient((radius * cosine, radius * sine), p)
+            along_s, along_G = self._gradient((radius * cosine, radius * sine), p)
             return cosine * along_s + sine * along_G
 
         shape = np.broadcast_shapes(cosine.shape, p.shape)

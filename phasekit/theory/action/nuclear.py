@@ -58,15 +58,11 @@ class SoftmaxNuclear(NuclearAction):
     def physical(self, z: Point, p: Parameters) -> Point:
         return (np.asarray(self._bend(p) * z[0] ** 2 / 2),)
 
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
-        bend = self._bend(p)
-        return (z[0] * (1 + bend * _data_slope(bend * z[0] ** 2 / 2, p)),)
-
     def jet(self, z: Point, p: Parameters) -> Jet:
         bend = self._bend(p)
         value, slope, curvature = generated.jet(bend * z[0] ** 2 / 2, *_without_prior(p))
         second = 1 + bend * slope + curvature * (bend * z[0]) ** 2
-        return Jet(value + z[0] ** 2 / 2, (z[0] * (1 + bend * slope),), ((second,),))
+        return Jet.of(value + z[0] ** 2 / 2, (z[0] * (1 + bend * slope),), (second,))
 
     def loss(self, z: Point, p: Parameters) -> Array:
         return generated.loss(self.physical(z, p)[0], *_without_prior(p))
@@ -105,9 +101,6 @@ class LinearNuclear(NuclearAction):
         """Turn physical coordinates (s, c) into whitened ones."""
         return tuple(np.sign(y) * np.sqrt(2 * np.abs(y) / b) for b, y in zip(self._bends(p), x, strict=True))
 
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
-        return self.jet(z, p).gradient
-
     def jet(self, z: Point, p: Parameters) -> Jet:
         a, b = self._bends(p)
         slope_a, slope_b = a * np.abs(z[0]), b * np.abs(z[1])
@@ -115,16 +108,15 @@ class LinearNuclear(NuclearAction):
         value, g1, g2, h11, h12, h22 = self._data(s, c, p)
         # Where z = 0 the curvature differs between the two signs of x; take the side that the data pull to.
         pull_a, pull_b = (np.where(x == 0, -np.abs(g), np.sign(x) * g) for x, g in ((z[0], g1), (z[1], g2)))
-        mixed = h12 * slope_a * slope_b
-        return Jet(
+        return Jet.of(
             value + (z[0] ** 2 + z[1] ** 2) / 2,
             (z[0] + g1 * slope_a, z[1] + g2 * slope_b),
-            ((1 + a * pull_a + h11 * slope_a**2, mixed), (mixed, 1 + b * pull_b + h22 * slope_b**2)),
+            (1 + a * pull_a + h11 * slope_a**2, h12 * slope_a * slope_b, 1 + b * pull_b + h22 * slope_b**2),
         )
 
     def loss(self, z: Point, p: Parameters) -> Array:
         s, s2, g, q = self.averages(z, p)
-        t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+        t = p.strength
         w1, w = t * s / (1 + t * s2), t * g / (1 + t * q)
         return np.asarray(((1 - w1 * s) ** 2 + (p.V - 1) * ((1 - w * g) ** 2 + w**2 * (q - g**2))) / p.V)
 
@@ -135,7 +127,7 @@ class LinearNuclear(NuclearAction):
 
     def path(self, p: Parameters, cells: int) -> Array:
         # The data's force on s is below 2hV/(t s³), h = P/(2κV): beyond this s the prior wins.
-        t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+        t = p.strength
         largest = np.cbrt(p.P / (p.kappa * t * np.sqrt(p.pooling_cost) * self.price(p))) * np.ones(p.shape)
         return largest[:, None] * np.linspace(0.0, 1.0, cells + 1) ** 2
 
@@ -150,7 +142,7 @@ class LinearNuclear(NuclearAction):
         Stationarity in c reads w − c w² = ±k, and gives c; the definition of w is then quadratic in s. What remains is
         stationarity in s, one function of w on each root; its sign changes are bracketed on a grid.
         """
-        t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+        t = p.strength
         low, high = self._threshold(p), np.sqrt(t * (1 + self._others(p)) / (4 * p.L))
         models = np.flatnonzero(low < high)
         q, steps = p[models], np.linspace(0.0, 1.0, _NODES + 1)
@@ -193,7 +185,7 @@ class LinearNuclear(NuclearAction):
 
     def _from_readout(self, w: Array, p: Parameters, sheet: Array, sign: Array) -> tuple[Array, Array, Array]:
         """Return s, c, and the radicand of s (negative: no solution; then s is that of 0), at readout ``sign`` · w."""
-        t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+        t = p.strength
         k = self._threshold(p)
         c = sign * (w - k) / w**2
         room = 1 - 4 * w**2 * p.L / t + 4 * self._others(p) * np.abs(c) * k
@@ -214,7 +206,7 @@ class LinearNuclear(NuclearAction):
 
     def _data(self, s: Array, c: Array, p: Parameters) -> tuple[Array, ...]:
         """Return Φ(s, c) and its derivatives by s, c, ss, sc, cc (``phasekit derive nuclear``)."""
-        t, half = p.P * p.sigma_w**2 / (p.kappa * p.V), p.P / (2 * p.kappa * p.V)
+        t, half = p.strength, p.P / (2 * p.kappa * p.V)
         m, pull = self._others(p), 2 * half * (p.V - 1) / p.L
         per_s = 1 / (1 + t * s**2)
         g, q = (s + m * c) / p.L, (s**2 + m * c**2) / p.L

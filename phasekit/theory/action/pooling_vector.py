@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasekit.model import Parameters
-from phasekit.theory.action.base import Action, Array, Averages, Jet, Point, Profile
+from phasekit.theory.action.base import Action, Array, Averages, Covariance, Jet, Point, Profile
 from phasekit.theory.action.generated import pooled_field
 from phasekit.theory.action.linear import copying_scale
 from phasekit.theory.action.pooling_noise import (
@@ -64,17 +64,10 @@ class PoolingVector(Action):
         return tuple(x * scale for x, scale in zip(z, scales(p), strict=True))
 
     @np.errstate(invalid="ignore")  # trial points without a stationary noise are NaN
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
-        x = _stacked(z)
-        return tuple(np.moveaxis(_slopes(x, relaxed(x, p), p), -1, 0))
-
-    @np.errstate(invalid="ignore")
     def jet(self, z: Point, p: Parameters) -> Jet:
         x = _stacked(z)
         logs = relaxed(x, p)
-        slopes, hessian = _slopes(x, logs, p), _hessian(x, logs, p)
-        rows = tuple(tuple(hessian[..., i, j] for j in range(3)) for i in range(3))
-        return Jet(_value(x, logs, p), tuple(np.moveaxis(slopes, -1, 0)), rows)
+        return Jet(_value(x, logs, p), _slopes(x, logs, p), _hessian(x, logs, p))
 
     def loss(self, z: Point, p: Parameters) -> Array:
         x = _stacked(z)
@@ -95,11 +88,11 @@ class PoolingVector(Action):
         averages = averages_of(x, relaxed(x, p), p)
         return np.asarray(averages[2] + (modes.outside * variances(averages, p, modes)).sum(-1))
 
-    def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array]:
+    def covariance(self, z: Point, p: Parameters) -> Covariance:
         """Return the fluctuations of cG; those of s are in c1 already."""
         x = _stacked(z)
         variance = copying_scale(p) ** 2 * np.linalg.inv(_hessian(x, relaxed(x, p), p))[..., 2, 2]
-        return variance, -variance, variance
+        return Covariance(variance, -variance, variance)
 
     def path(self, p: Parameters, cells: int) -> Array:
         return np.zeros((*p.shape, cells + 1))  # nothing to search: see further

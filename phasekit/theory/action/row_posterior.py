@@ -24,7 +24,7 @@ from scipy.optimize import brentq
 from phasekit.errors import InputError
 from phasekit.model import Parameters
 from phasekit.scores import Score
-from phasekit.theory.action.base import Action, Array, Averages, Jet, Point, Profile, pattern_norm
+from phasekit.theory.action.base import Action, Array, Averages, Covariance, Jet, Point, Profile, pattern_norm
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.action.row_sample import Cumulants, RowSample, data_strength, row_sample, squeeze
 
@@ -109,9 +109,6 @@ class RowPosterior(Action):
     def physical(self, z: Point, p: Parameters) -> Point:
         return (z[0] * self._scale(p),)
 
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
-        return self.jet(z, p).gradient
-
     def jet(self, z: Point, p: Parameters) -> Jet:
         def at(one: Parameters, state: _State) -> tuple[float, float, float]:
             g, q = state.row.g, state.row.q
@@ -124,7 +121,7 @@ class RowPosterior(Action):
 
         value, slope, curvature = self._each_state(z[0] * self._scale(p), p, at, 3)
         scale = self._scale(p)
-        return Jet(value, (slope * scale,), ((curvature * scale**2,),))
+        return Jet.of(value, (slope * scale,), (curvature * scale**2,))
 
     def fields(self, z: Point, p: Parameters) -> tuple[Array, Array]:
         """Return θ and η of points: those of the coordinate where it is stationary, else others."""
@@ -138,11 +135,11 @@ class RowPosterior(Action):
         g, q = self._each_state(z[0] * self._scale(p), p, lambda one, state: (state.row.g, state.row.q), 2)
         return Averages(np.ones_like(g), np.ones_like(g), g, q)
 
-    def covariance(self, z: Point, p: Parameters) -> tuple[Array, Array, Array]:
+    def covariance(self, z: Point, p: Parameters) -> Covariance:
         """Return 1/F''(g) for the variance of g; a1 = 1 − aG moves against aG."""
         (stiffness,) = self._each_state(z[0] * self._scale(p), p, lambda one, state: (state.stiffness,), 1)
         variance = 1 / (stiffness * (1 - 1 / p.L) ** 2)
-        return variance, -variance, variance
+        return Covariance(variance, -variance, variance)
 
     def outside(self, z: Point, p: Parameters) -> Array:
         """Return L q without what is along the patterns: their mean, and one of the L fluctuations of g over a row."""
@@ -179,9 +176,9 @@ class RowPosterior(Action):
         for system, members in _systems(p):
             curve = self._curve(system)
             last = float(np.exp(curve.log_t(np.log(curve.theta[-1]))))
-            t = p[members].P * p[members].sigma_w ** 2 / (p[members].kappa * p[members].V)
+            t = p[members].strength
             if (t > last).any():
-                most = last * float(system.kappa * system.V / system.sigma_w**2)
+                most = last * float(system.with_strength(1.0).P)
                 beyond = float(p[members].P.max())
                 raise InputError(
                     "P", beyond, f"rows can be sampled well enough up to P = {most:.4g} at L = {system.L:g}"
@@ -196,7 +193,7 @@ class RowPosterior(Action):
         flat_u = np.broadcast_to(u, shape).reshape(-1)
         slope = np.empty(flat_u.size)
         flat = _broadcast(p, shape)
-        log_t = np.log(flat.P * flat.sigma_w**2 / (flat.kappa * flat.V))
+        log_t = np.log(flat.strength)
         for system, members in _systems(flat):
             curve = self._curve(system)
             place = np.log(np.maximum(flat_u[members], curve.theta[0]))  # below, no copying: the prior wins

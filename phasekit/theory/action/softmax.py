@@ -26,14 +26,10 @@ class SoftmaxMap(TwoLevelMap):
     def physical(self, z: Point, p: Parameters) -> Point:
         return (z[0] * gap_scale(p),)
 
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
-        scale = gap_scale(p)
-        return (generated.gradient(z[0] * scale, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa) * scale,)
-
     def jet(self, z: Point, p: Parameters) -> Jet:
         scale = gap_scale(p)
         value, slope, curvature = generated.jet(z[0] * scale, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
-        return Jet(value, (slope * scale,), ((curvature * scale**2,),))
+        return Jet.of(value, (slope * scale,), (curvature * scale**2,))
 
     def log_odds(self, z: Point, p: Parameters) -> Array:
         return np.asarray(z[0] * gap_scale(p))
@@ -57,7 +53,7 @@ def largest_gap(p: Parameters, prior_force: Callable[[Array], Array]) -> Array:
     while the prior's doesn't; where they cross no stationary point lies beyond. The crossing is bracketed by doubling,
     then halved a few times (it only has to be an upper bound, not a tight one).
     """
-    t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+    t = p.strength
     amplitude = p.P * (p.V - 1) / (p.kappa * p.V) * t
 
     def prior_wins(gap: Array) -> Mask:

@@ -39,9 +39,6 @@ class TwoLevelMap(Action):
     symmetric: ClassVar[bool] = False
     cells: ClassVar[int] = 128
 
-    def gradient(self, z: Point, p: Parameters) -> tuple[Array, ...]:
-        return self.jet(z, p).gradient
-
     def loss(self, z: Point, p: Parameters) -> Array:
         return softmax_map.loss(self.log_odds(z, p), p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
 
@@ -109,7 +106,7 @@ class SmoothMap(TwoLevelMap):
         gg = a**2 * (data.curvature * gap**2 + data.slope * gap_gap) + 1
         gm = a * b * (data.curvature * gap * mean + data.slope * gap_mean)
         mm = b**2 * (data.curvature * mean**2 + data.slope * mean_mean) + 1
-        return Jet(data.value + (z[0] ** 2 + z[1] ** 2) / 2, gradient, ((gg, gm), (gm, mm)))
+        return Jet.of(data.value + (z[0] ** 2 + z[1] ** 2) / 2, gradient, (gg, gm, mm))
 
     def profile(self, u: Array, p: Parameters) -> Profile:
         """Return the points with relaxed mean, and ∂S/∂gap there, which has the sign of the profile's slope."""

@@ -66,7 +66,7 @@ def softmax_jump(p: Parameters) -> Array:
     P = p.kappa * p.V / (p.V - 1) * p.L / sigma_g**2 * D**2
     change = np.full(p.shape, np.inf)
     for _ in range(_STEPS):
-        D = thresholds.log_update(D, P * p.sigma_w**2 / (p.kappa * p.V), p.L)
+        D = thresholds.log_update(D, p.replace(P=P).strength, p.L)
         D = np.where(D > 1, D, np.nan)  # the equations lose their meaning there, for good
         following = thresholds.jump_from_log(D, p.V, p.L, sigma_g, p.kappa)
         # The geometric mean of old and new P damps the oscillation that a bare iteration shows at large V.

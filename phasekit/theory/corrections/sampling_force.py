@@ -115,7 +115,7 @@ def sparsemax_on_drawn_data(model: Model, rows: int = 2048, seed: int = 0) -> Dr
     if model.P is None:
         raise InputError("P", None, "missing: the noise of the data depends on it")
     fields = _fields(rows, model.L, seed)
-    t = model.P * model.sigma_w**2 / (model.kappa * model.V)
+    t = float(model.parameters().strength)
     constant = model.P / (2 * model.kappa * model.V * (1 + t))  # the direction Π
 
     def energy(log_w: float) -> float:

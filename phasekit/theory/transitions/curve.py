@@ -9,7 +9,6 @@ from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action import Action
 from phasekit.theory.action.base import Array, Point
-from phasekit.theory.minima import curvatures
 
 _LOG_RANGE = 80.0  # half the range of ln P that is searched around ln(κV/σ_w²)
 
@@ -38,8 +37,8 @@ class Curve:
         """Return the parameters with the P that makes ``u`` stationary."""
         strength = self.action.balancing_strength(u, p)
         if strength is not None:
-            return p.replace(P=strength * p.kappa * p.V / p.sigma_w**2)
-        centre = np.log(p.kappa * p.V / p.sigma_w**2) + np.zeros(np.shape(u))
+            return p.with_strength(strength)
+        centre = np.log(p.with_strength(1.0).P) + np.zeros(np.shape(u))
         log_P = solve.root(self._slope_at_log_P, centre - _LOG_RANGE, centre + _LOG_RANGE, p, u)
         return p.replace(P=np.exp(log_P))
 
@@ -52,7 +51,7 @@ class Curve:
     def curvature(self, u: Array, p: Parameters) -> Array:
         """Return the lowest Hessian eigenvalue at the stationary point ``u``."""
         there = self.at(u, p)
-        return curvatures(self.action, self.point(u, there), there)[..., 0]
+        return self.action.curvatures(self.point(u, there), there)[..., 0]
 
     def flatness(self, u: Array, p: Parameters) -> Array:
         """Return d ln P/d ln g at the stationary point ``u``, by a central difference."""

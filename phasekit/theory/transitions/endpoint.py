@@ -19,7 +19,6 @@ from phasekit.model import Estimator, Grid, Model, Parameters, axes_of
 from phasekit.theory import solve
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array
-from phasekit.theory.minima import curvatures
 from phasekit.theory.transitions.curve import Curve
 from phasekit.theory.transitions.table import model_attributes, parameters_without_P
 
@@ -107,7 +106,7 @@ def _describe(action: Action, family: Family, found: Array, p: Parameters) -> di
     u, softest = curve.softest()
     there = curve.at(u, curve.p)
     z = curve.point(u, there)
-    gradient = np.sqrt(sum(g**2 for g in action.gradient(z, there))) * np.ones(rows.size)
+    gradient = np.linalg.norm(action.jet(z, there).gradient, axis=-1)
     order = action.order(z, there)
     tilt = _tilt(curve, u)
     for name, values in zip(
@@ -123,7 +122,7 @@ def _tilt(curve: Curve, u: Array) -> Array:
     for x in (u * (1 - 1e-3), u * (1 + 1e-3)):
         there = curve.at(x, curve.p)
         z = curve.point(x, there)
-        ends.append((curvatures(curve.action, z, there)[..., 0], np.log(curve.action.averages(z, there).g)))
+        ends.append((curve.action.curvatures(z, there)[..., 0], np.log(curve.action.averages(z, there).g)))
     (soft, log_g), (soft_after, log_g_after) = ends
     return np.asarray((soft_after - soft) / (log_g_after - log_g))
 

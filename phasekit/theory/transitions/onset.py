@@ -10,7 +10,7 @@ from phasekit.theory import solve
 from phasekit.theory.action import Action
 from phasekit.theory.action.base import Array, Point
 from phasekit.theory.action.generated import thresholds
-from phasekit.theory.minima import curvatures, minima_of
+from phasekit.theory.minima import minima_of
 
 _LOG_RANGE = 40.0  # half the range of ln P that is searched around ln(κV/σ_w²)
 _SCAN = 120  # values of P between the onset and the end of the search for the crossover
@@ -56,7 +56,7 @@ def smooth_transitions(action: Action, p: Parameters) -> dict[str, Array]:
         ``P1``: NaN; ``P2``: as for symmetric actions; ``share``: g²/q just below and above P2, which differ where the
         global minimum changes there.
     """
-    weak = p.kappa * p.V / p.sigma_w**2 * np.ones(p.shape)
+    weak = p.with_strength(1.0).P
     P2 = crossover(action, p, weak, _SMOOTH_ENOUGH)
     share, exists = np.full((*p.shape, 2), np.nan), np.isfinite(P2)
     for k, factor in enumerate((1 - _BESIDE, 1 + _BESIDE)):
@@ -70,9 +70,9 @@ def onset(action: Action, p: Parameters) -> Array:
 
     def lowest(log_P: Array, p: Parameters) -> Array:
         origin = tuple(np.zeros(log_P.shape) for _ in action.coordinates)
-        return curvatures(action, origin, p.replace(P=np.exp(log_P)))[..., 0]
+        return action.curvatures(origin, p.replace(P=np.exp(log_P)))[..., 0]
 
-    centre = np.log(p.kappa * p.V / p.sigma_w**2) + np.zeros(p.shape)
+    centre = np.log(p.with_strength(1.0).P)
     return np.exp(solve.root(lowest, centre - _LOG_RANGE, centre + _LOG_RANGE, p))
 
 
@@ -110,8 +110,7 @@ def global_minimum(action: Action, p: Parameters) -> Point:
     lost = int((np.bincount(owner, minlength=p.shape[0]) == 0).sum())
     if lost:
         raise ArithmeticError(f"{lost} of {p.shape[0]} models have no minimum that was found")
-    value = np.broadcast_to(action.jet(z, p[owner]).value, owner.shape)
-    order = np.lexsort((value, owner))
+    order = np.lexsort((action.jet(z, p[owner]).value, owner))
     first: NDArray[np.int64] = order[np.searchsorted(owner[order], np.arange(p.shape[0]))]
     return tuple(x[first] for x in z)
 
@@ -125,8 +124,7 @@ def minima_of_each(action: Action, p: Parameters, P: Array) -> Point:
 def _critical_mode(action: Action, p: Parameters) -> Point:
     """Return the unit vector along which the origin is softest, in whitened coordinates."""
     origin = tuple(np.zeros(p.shape) for _ in action.coordinates)
-    hessian = action.jet(origin, p).hessian
-    _, vectors = np.linalg.eigh(np.stack([np.stack(row, axis=-1) for row in hessian], axis=-2))
+    _, vectors = np.linalg.eigh(action.jet(origin, p).hessian)
     return tuple(np.moveaxis(vectors[..., 0], -1, 0))
 
 
@@ -136,7 +134,7 @@ def _quartic(action: Action, mode: Point, p: Parameters) -> Array:
     ε makes the nonlinearity t·q (or t·s₂) 1e-6: small enough for the limit, far above the rounding of the slope.
     """
     averages = action.averages(mode, p)
-    t = p.P * p.sigma_w**2 / (p.kappa * p.V)
+    t = p.strength
     epsilon = np.sqrt(1e-6 / (t * np.maximum(averages.q, averages.s2)))
     slope = action.jet(tuple(epsilon * m for m in mode), p).gradient
-    return np.asarray(sum(g * m for g, m in zip(slope, mode, strict=True)) / (4 * epsilon**3))
+    return np.asarray((slope * np.stack(mode, axis=-1)).sum(-1) / (4 * epsilon**3))

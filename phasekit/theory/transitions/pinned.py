@@ -54,7 +54,7 @@ def pinned_jumps(action: Action, p: Parameters) -> list[Jump]:
     ArithmeticError
         If the pattern doesn't change within the range that is searched.
     """
-    first = float((p.kappa * p.V / p.sigma_w**2)[0]) * 1e-2
+    first = float(p.with_strength(1.0).P[0]) * 1e-2
     while _lowest(action, p, np.array([first])).argmin() != 0:
         first /= _RANGE
     jumps: list[Jump] = []
@@ -120,7 +120,7 @@ def _jump(action: Action, p: Parameters, P: Array, values: Array, k: int) -> Jum
     where = float(np.exp(brentq(advantage, *np.log(P[[k, k + 1]]), xtol=1e-13, rtol=1e-12)))
     owner, z, _ = minima_of(action, _at(p, np.array([where])))
     there = _at(p, np.array([where]))[owner]
-    value, kind = np.broadcast_to(action.jet(z, there).value, owner.shape), _class(z)
+    value, kind = action.jet(z, there).value, _class(z)
     pair = [np.flatnonzero(kind == c)[value[kind == c].argmin()] for c in (before, after)]
     columns = dict(zip(action.order_parameters, action.order(z, there), strict=True)) | {"loss": action.loss(z, there)}
     return Jump(

@@ -61,10 +61,10 @@ def test_derivatives_of_the_reduced_action():
     for k in range(2):
         ends = [tuple(x + sign * h * (j == k) for j, x in enumerate(z)) for sign in (1, -1)]
         slope = (action.jet(ends[0], p).value - action.jet(ends[1], p).value) / (2 * h)
-        np.testing.assert_allclose(jet.gradient[k], slope, atol=1e-7)
+        np.testing.assert_allclose(jet.gradient[..., k], slope, atol=1e-7)
         for i in range(2):
-            curvature = (action.gradient(ends[0], p)[i] - action.gradient(ends[1], p)[i]) / (2 * h)
-            np.testing.assert_allclose(jet.hessian[k][i], curvature, atol=1e-8)
+            curvature = (action.jet(ends[0], p).gradient[..., i] - action.jet(ends[1], p).gradient[..., i]) / (2 * h)
+            np.testing.assert_allclose(jet.hessian[..., k, i], curvature, atol=1e-8)
 
 
 def test_onset_is_the_golden_ratio_times_the_maps_at_large_L():
@@ -79,7 +79,7 @@ def test_onset_is_second_order_and_softens_the_pooling_mode():
     assert found.order == "second"
     assert found.evidence["beta"] == pytest.approx(0.5, abs=0.01)
     P1 = found.values["P1"]
-    spread = [float(find_minima(model.at(P=f * P1), "posterior").covariance["c1 c1"][0]) for f in (0.9, 0.99, 0.999)]
+    spread = [float(find_minima(model.at(P=f * P1), "posterior").covariance.first[0]) for f in (0.9, 0.99, 0.999)]
     assert spread[1] / spread[0] > 5  # diverges as 1/(P1 − P)
     assert spread[2] / spread[1] == pytest.approx(10, rel=0.15)
 
@@ -117,7 +117,7 @@ def test_coverage_is_that_of_heads_with_the_theorys_fluctuations():
     uniform, shift = np.full((L, L), 1 / L), np.roll(np.eye(L), 1, axis=0)
     for direction in (uniform, (shift - uniform) / np.sqrt(L - 1)):  # orthonormal: remove what is along the patterns
         noise -= (noise * direction).sum((1, 2), keepdims=True) * direction
-    pooled, mixed, copied = (float(x[0]) for x in found.covariance.values())
+    pooled, mixed, copied = (float(x[0]) for x in found.covariance)
     orders = rng.multivariate_normal([c1, cG], [[pooled, mixed], [mixed, copied]], heads)
     A = torch.from_numpy(noise / L + np.einsum("mk,kij->mij", orders, [uniform, shift]))
 

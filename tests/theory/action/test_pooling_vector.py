@@ -91,10 +91,10 @@ def test_derivatives_of_the_reduced_action():
     for k in range(3):
         ends = [tuple(x + sign * h * (j == k) for j, x in enumerate(z)) for sign in (1, -1)]
         slope = (action.jet(ends[0], p).value - action.jet(ends[1], p).value) / (2 * h)
-        np.testing.assert_allclose(jet.gradient[k], slope, atol=1e-6)
+        np.testing.assert_allclose(jet.gradient[..., k], slope, atol=1e-6)
         for i in range(3):
-            curvature = (action.gradient(ends[0], p)[i] - action.gradient(ends[1], p)[i]) / (2 * h)
-            np.testing.assert_allclose(jet.hessian[i][k], curvature, atol=1e-6)
+            curvature = (action.jet(ends[0], p).gradient[..., i] - action.jet(ends[1], p).gradient[..., i]) / (2 * h)
+            np.testing.assert_allclose(jet.hessian[..., k, i], curvature, atol=1e-6)
 
 
 def unreduced(x, model):
