@@ -79,7 +79,7 @@ def test_no_endpoint_between():
         (Model(V=8, L=64, score=SSA), Family("P", (1, 2)), "must be one of"),
         (Model(V=8, L=64, score=SSA), Family("n", (3, 2)), "increasing"),
         (Model(V=8, L=64, score=SSA), Family("L", (4, np.inf)), "increasing"),
-        (Model(V=8, L=64, score=SSA), Family("n", (0.5, 2)), "greater than or equal to 1"),
+        (Model(V=8, L=64, score=SSA), Family("n", (0.5, 2)), "of at least 1"),
         (Model(V=8, L=64, score=SSA), Family("L", (1, 64)), "at least 2"),
     ],
 )
