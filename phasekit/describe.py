@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from inspect import isabstract
 from types import NoneType
 from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 
@@ -177,11 +178,13 @@ class Registry(Generic[D]):
         kind: Any = sys.modules[module]
         for part in attribute.split("."):
             kind = getattr(kind, part, None)
-        if not (isinstance(kind, type) and issubclass(kind, self.base)):
-            raise InputError(self.word, name, f"must be a class derived from {self.base.__name__}")
+        if not (isinstance(kind, type) and issubclass(kind, self.base) and not isabstract(kind)):
+            raise InputError(
+                self.word, name, f"must be a class derived from {self.base.__name__}, with all its methods"
+            )
         return kind
 
-    def import_named(self, name: str) -> type[D]:
+    def import_named(self, name: Any) -> type[D]:
         """Return the class of that name, and import its module for ``module:Class``: for what the user wrote only.
 
         Raises
@@ -189,12 +192,12 @@ class Registry(Generic[D]):
         InputError
             If it can't be imported, and as :meth:`find`.
         """
-        module, colon, _ = name.partition(":")
+        module, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
         if colon and name not in self._known:
             try:
                 import_module(module)
-            except (ImportError, ValueError, TypeError) as error:
-                raise InputError(self.word, name, f"can't be imported ({error})") from None
+            except Exception as error:  # whatever the user's module raises
+                raise InputError(self.word, name, f"can't be imported ({type(error).__name__}: {error})") from None
         return self.find(name)
 
     def build(self, description: Any, **fields: Any) -> D:

@@ -9,10 +9,13 @@ import pytest
 
 import phasekit.runs.work.worker as worker_module
 from phasekit.errors import InputError
+from phasekit.model import Model
+from phasekit.runs.procedures import get_procedure
 from phasekit.runs.store.collect import collect
 from phasekit.runs.store.plan import read_plans
 from phasekit.runs.store.status import look
 from phasekit.runs.store.store import Store
+from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.worker import work
 from tests.runs.probes import Here
 
@@ -214,7 +217,7 @@ def test_other_errors_of_the_system_are_not_taken_for_a_full_disk(run, written, 
         raise PermissionError(errno.EPERM, "no")
 
     monkeypatch.setattr(worker_module, "_compute", broken)
-    task = {"schema": 1, "model": {"V": 8, "L": 16, "P": 9}, "data_seed": 0, "estimator": {"name": "theory"}}
+    task = Task(Model(V=8, L=16, P=9), 0, get_procedure({"name": "theory"}))
     with pytest.raises(PermissionError):
         work(Job(str(store.path), "0" * 32, (task,), "cpu", 1, str(tmp_path / "stop")))
 

@@ -82,14 +82,14 @@ def test_the_smallest_size_that_is_nearly_fastest_is_chosen():
 def test_company_is_sought_only_where_it_helps(monkeypatch, saved, size):
     monkeypatch.setattr(module, "_seconds", lambda tasks, length, device: 1.0 if saved else 1.0 * len(tasks))
     task = Task(Model(V=4, L=5, P=10.0), 0, Probe())
-    speed = calibrate(Trial((task.parameters,) * 64, "cpu", 1))
+    speed = calibrate(Trial((task,) * 64, "cpu", 1))
     assert speed.size == (size if not saved else max(speed.measured))
     assert (speed.size == 1) == (not saved)
 
 
 def test_calibration_survives_tasks_that_fail():
     task = Task(Model(V=4, L=5, P=10.0), 7, Probe(failing=(7,)))
-    assert calibrate(Trial((task.parameters,), "cpu", 1)).size == 1
+    assert calibrate(Trial((task,), "cpu", 1)).size == 1
 
 
 def test_the_cost_of_a_sweep_is_in_proportion_to_its_operations(monkeypatch):

@@ -1,25 +1,29 @@
-"""Procedures by name. A name with a colon, ``package.module:Class``, is imported: anybody can bring their own."""
+"""Procedures by name. A sweep may name one of your own as ``package.module:Class``; a store never causes an import."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
+from phasekit.describe import Registry
 from phasekit.errors import InputError
 from phasekit.runs.procedures.base import Case, Outcome, Procedure, Stopped, Workplace
 
-_ROOMS = {
-    "adam": "phasekit.runs.procedures.adam:AdamNetworks",
-    "hmc": "phasekit.runs.procedures.sampled:HMCNetworks",
-    "langevin": "phasekit.runs.procedures.sampled:LangevinNetworks",
-    "sgld": "phasekit.runs.procedures.sampled:SGLDNetworks",
-    "theory": "phasekit.runs.procedures.theory:TheoryMinima",
-}
+PROCEDURES: Registry[Procedure] = Registry(
+    "procedure",
+    Procedure,  # type: ignore[type-abstract]  # a family's base is always abstract
+    {
+        "adam": "phasekit.runs.procedures.adam:AdamNetworks",
+        "hmc": "phasekit.runs.procedures.sampled:HMCNetworks",
+        "langevin": "phasekit.runs.procedures.sampled:LangevinNetworks",
+        "sgld": "phasekit.runs.procedures.sampled:SGLDNetworks",
+        "theory": "phasekit.runs.procedures.theory:TheoryMinima",
+    },
+)
 
 
 def get_procedure(description: Mapping[str, Any]) -> Procedure:
-    """Return the procedure that a table ``{name = …, settings…}`` describes.
+    """Return the procedure that a table ``{name = …, settings…}`` describes, without importing anybody's module.
 
     Raises
     ------
@@ -27,26 +31,24 @@ def get_procedure(description: Mapping[str, Any]) -> Procedure:
         For an unknown name or setting, or a description that another version of the procedure wrote.
     """
     settings = dict(description)
-    name = settings.pop("name", None)
-    kind = _import(name)
+    kind = PROCEDURES.find(settings.get("name"))
     version = settings.pop("version", kind.version)
     if version != kind.version:
+        name = settings["name"]
         raise InputError("procedure.version", version, f"this version of phasekit has version {kind.version} of {name}")
-    return kind(**settings)
+    return PROCEDURES.build(settings)
 
 
-def _import(name: Any) -> type[Procedure]:
-    room = _ROOMS.get(name, name) if isinstance(name, str) else ""
-    module, colon, attribute = room.partition(":")
-    if not colon:
-        raise InputError("name", name, f"must be one of {', '.join(_ROOMS)}, or MODULE:CLASS")
-    try:
-        kind = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InputError("name", name, f"can't be imported ({error})") from None
-    if not (isinstance(kind, type) and issubclass(kind, Procedure)):
-        raise InputError("name", name, "must be a class derived from phasekit.runs.procedures.Procedure")
-    return kind
+def import_procedure(description: Mapping[str, Any]) -> Procedure:
+    """Return the procedure that a user describes in a sweep; a module named there is imported.
+
+    Raises
+    ------
+    InputError
+        If it can't be imported, and as :func:`get_procedure`.
+    """
+    PROCEDURES.import_named(description.get("name"))
+    return get_procedure(description)
 
 
-__all__ = ["Case", "Outcome", "Procedure", "Stopped", "Workplace", "get_procedure"]
+__all__ = ["PROCEDURES", "Case", "Outcome", "Procedure", "Stopped", "Workplace", "get_procedure", "import_procedure"]

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from phasekit.errors import InputError
+from phasekit.describe import Description
 from phasekit.model import Estimator, Model
 
 #: A model and the seed of its data set.
@@ -76,39 +75,26 @@ class Workplace:
         return True
 
 
-class Procedure(BaseModel, ABC):
+class Procedure(Description, ABC):
     """A way of getting numbers for a model and a data set; its fields are its settings.
 
     Attributes
     ----------
     name : str
-        How sweeps call it.
+        How sweeps call it, for those that come with phasekit; others are called by ``module:Class``.
     version : int
         Part of every task's id: raise it when the same settings no longer give the same numbers.
     theory : "map" or "posterior"
         The theory that its numbers are to be held against.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
     version: ClassVar[int] = 1
     theory: ClassVar[Estimator] = "map"
 
-    def __init__(self, **settings: Any) -> None:
-        try:
-            super().__init__(**settings)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "settings"
-            known = ", ".join(type(self).model_fields) or "none"
-            unknown = first["type"] == "extra_forbidden"
-            given = first["input"] if first["type"] != "missing" else None
-            raise InputError(where, given, f"unknown; settings are {known}" if unknown else _rule(first)) from None
-
     def describe(self) -> dict[str, Any]:
         """Return name, version and settings as plain JSON values; ``get_procedure`` takes them back."""
-        return {"name": self.name, "version": self.version, **self.model_dump(mode="json")}
+        return {**super().describe(), "version": self.version}
 
     def together(self, model: Model) -> Hashable:
         """Return what models must agree in to be computed as one ensemble."""
@@ -140,12 +126,6 @@ class Procedure(BaseModel, ABC):
         Stopped
             If ``place`` asked for it.
         """
-
-
-def _rule(error: Any) -> str:
-    """Return what is allowed, in words."""
-    text: str = error["msg"].removeprefix("Value error, ")
-    return text.replace("Input should be", "must be").replace("Field required", "missing")
 
 
 def member_count(outcome: Outcome) -> int:

@@ -35,7 +35,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from phasekit.errors import InputError
 from phasekit.model import AXES, Model
-from phasekit.runs.procedures import Procedure, get_procedure
+from phasekit.runs.procedures import Procedure, import_procedure
 from phasekit.runs.sweeps.axes import AxisValues, parse_values
 
 PRESETS = ("quick", "full")
@@ -155,7 +155,7 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
 
     axes = {axis: checked(_axis, f"axes.{axis}", axis, values) for axis, values in raw.axes.items()}
     seeds = checked(_seeds, "seeds", raw.seeds)
-    procedure = checked(get_procedure, "procedure", raw.procedure)
+    procedure = checked(import_procedure, "procedure", raw.procedure)
     both = sorted(set(raw.model) & set(raw.axes))
     mistakes += [
         str(InputError(f"{source}: model.{key}", raw.model[key], f"is an axis too (axes.{key}); leave one out"))

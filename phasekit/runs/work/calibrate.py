@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from phasekit.runs.procedures import Workplace
 from phasekit.runs.sweeps.task import Task
@@ -26,11 +25,11 @@ class Trial:
 
     Attributes
     ----------
-    tasks : parameters of tasks that could form one ensemble
+    tasks : that could form one ensemble
     device, threads : as the real work will have them
     """
 
-    tasks: tuple[Mapping[str, Any], ...]
+    tasks: tuple[Task, ...]
     device: str
     threads: int
 
@@ -58,7 +57,7 @@ def calibrate(trial: Trial) -> Speed:
     evaluation aren't multiplied by the number of steps.
     """
     limit_threads(trial.threads)
-    tasks = [Task.from_parameters(parameters) for parameters in trial.tasks]
+    tasks = trial.tasks
     measured: dict[int, float] = {}
     _seconds(tasks[:1], 1, trial.device)  # what only the first run pays for: imports, warm caches
     for size in [size for size in SIZES if size <= len(tasks)] or [1]:

@@ -20,7 +20,7 @@ def cost(tasks: Sequence[Task], threads: int = 1) -> float:
     total = 0.0
     for kind in kinds.values():
         sample = kind[len(kind) // 2]
-        seconds = calibrate(Trial((sample.parameters,), "cpu", threads)).seconds
+        seconds = calibrate(Trial((sample,), "cpu", threads)).seconds
         per_operation = seconds / sample.procedure.operations(sample.model)
         total += sum(per_operation * task.procedure.operations(task.model) for task in kind)
     return total

@@ -215,10 +215,7 @@ class _Run:
 
     def _measure(self, families: Sequence[Sequence[Task]]) -> list[Speed]:
         """Measure one family after another on the workers; a family whose measurement is lost gets single tasks."""
-        trials = [
-            Trial(tuple(task.parameters for task in family[: SIZES[-1]]), self.device, self.backend.threads)
-            for family in families
-        ]
+        trials = [Trial(tuple(family[: SIZES[-1]]), self.device, self.backend.threads) for family in families]
         speeds: dict[int, Speed] = {}
         try:
             for number, speed in self.backend.map(_calibrate_numbered, list(enumerate(trials))):
@@ -256,12 +253,16 @@ class _Run:
         return Job(
             str(self.store.path.absolute()),
             name,
-            tuple(self.parameters[task] for task in ids),  # some may belong to another sweep in the same store
+            tuple(self._task(task) for task in ids),
             self.device,
             self.backend.threads,
             str(self.stop_file.absolute()),
             self.save_every,
         )
+
+    def _task(self, id: str) -> Task:
+        """Return a task of this sweep, or of another sweep in the same store that shares an ensemble with ours."""
+        return self.tasks.get(id) or Task.from_parameters(self.parameters[id])
 
     def _note(self, report: Report, groups: dict[str, Group]) -> None:
         if report.status == "disk":

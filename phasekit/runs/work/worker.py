@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class Job:
     ----------
     store : path of the store
     group : name of the ensemble
-    tasks : parameters of all its tasks
+    tasks : all its tasks. They are sent whole, so that a worker knows procedures of other packages as the runner does
     device : "cpu", "cuda" or "auto"
     threads : to compute with
     stop_file : path; see :class:`phasekit.runs.procedures.Workplace`
@@ -43,7 +43,7 @@ class Job:
 
     store: str
     group: str
-    tasks: tuple[Mapping[str, Any], ...]
+    tasks: tuple[Task, ...]
     device: str
     threads: int
     stop_file: str
@@ -87,10 +87,9 @@ def work(job: Job) -> Report:
             if place.must_stop():
                 return Report(job.group, "stopped")
             store.recover(job.group)
-            tasks = [Task.from_parameters(parameters) for parameters in job.tasks]
-            missing = {task.id for task in tasks if not store.has(task.id) and store.failure(task.id) is None}
+            missing = {task.id for task in job.tasks if not store.has(task.id) and store.failure(task.id) is None}
             try:
-                done, failed = _compute(store, job.group, tasks, missing, place) if missing else ([], [])
+                done, failed = _compute(store, job.group, job.tasks, missing, place) if missing else ([], [])
             except Stopped:
                 return Report(job.group, "stopped")
             if place.checkpoint is not None:
@@ -142,6 +141,7 @@ def _run(tasks: Sequence[Task], place: Workplace) -> list[Outcome]:
 
 def _record(group: str, tasks: Sequence[Task], seconds: float, device: str) -> dict[str, Any]:
     return {
+        "theory": tasks[0].procedure.theory,
         "asked_device": device,
         "threads": thread_count(),
         "ensemble": group,
