@@ -10,6 +10,7 @@ from torch import Tensor
 
 from phasekit.errors import InputError
 from phasekit.scores import Score
+from phasekit.scores.masks import check_mask
 
 
 @dataclass(frozen=True)
@@ -106,17 +107,9 @@ def read_call(
         raise InputError("dropout_p", dropout, "must be at least 0 and below 1")
     lead = _lead(query, key, value)
     if mask is not None:
-        _check_mask(mask, (*lead, heads, query.shape[-2], key.shape[-2]))
+        check_mask("attn_mask", mask, (*lead, heads, query.shape[-2], key.shape[-2]))
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
     return Call(score, query, key, value, mask, float(dropout), causal, scale, parameters, offset)
-
-
-def _check_mask(mask: Tensor, logits: tuple[int, ...]) -> None:
-    fits = zip(reversed(mask.shape), reversed(logits), strict=False)
-    if mask.dim() > len(logits) or any(size not in (1, full) for size, full in fits):
-        raise InputError("attn_mask", tuple(mask.shape), f"its shape must broadcast to {logits}")
-    if mask.dtype != torch.bool and not mask.is_floating_point():
-        raise InputError("attn_mask", str(mask.dtype), "must be boolean (True: may attend) or floating point (added)")
 
 
 def _lead(*tensors: Tensor) -> tuple[int, ...]:

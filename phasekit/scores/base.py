@@ -15,9 +15,9 @@ absent):
 ``symbolic_two_level``      a row with one raised entry and m - 1 equal ones (docs/theory.md, section 6)
 ==========================  ===========================================================================================
 
-*Masks* are boolean (True: may attend) or additive (floating point). ``-inf``, or the most negative number of the mask's
-dtype, excludes a key; what other numbers mean is the score's to say, or to refuse. A row that may attend nowhere has
-weights, and gradients, of exactly 0.
+*Masks* are boolean (True: may attend) or additive (floating point). ``-inf``, and any number as low as half the most
+negative one of the mask's dtype or of the precision computed in, excludes a key; what other numbers mean is the score's
+to say, or to refuse. A row that may attend nowhere has weights, and gradients, of exactly 0.
 
 *Learned parameters* travel as a mapping from name to a tensor that broadcasts over ``(heads, 1, 1)``: what calling the
 module from ``make_parameters`` returns. Without it the numbers in the fields are used.

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class CosFormer(Score):
     """A_ij ∝ ReLU(q_i)·ReLU(k_j) · cos(π(i − j)/2M), rows normalised by their sum (Z. Qin et al., arXiv:2202.08791).
 
-    No function of the logits: it needs queries and keys. ``scale`` drops out. Additive masks of other numbers than 0
-    and -inf are refused (weights are no exponentials). A row in which no visible key overlaps with the query has
+    No function of the logits: it needs queries and keys. ``scale`` drops out. Additive masks with numbers between
+    0 and -1000 are refused (weights are no exponentials). A row in which no visible key overlaps with the query has
     weights of exactly 0, like a row that may attend nowhere.
 
     Parameters

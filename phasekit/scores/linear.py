@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Linear(Score):
     """A = H / L, with L the number of keys the query may attend (docs/theory.md, section 1). Rows aren't normalised.
 
-    Counting visible keys makes a padded sequence give what the same sequence gives without padding. Additive masks of
-    other numbers than 0 and -inf are refused: weights here are no exponentials, and an added number would be one more
+    Counting visible keys makes a padded sequence give what the same sequence gives without padding. Additive masks with
+    numbers between 0 and -1000 are refused: weights here are no exponentials, and an added number would be one more
     term in the output, not a change of odds.
     """
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from phasekit.errors import InputError
-from phasekit.scores.precision import widen
+from phasekit.scores.precision import compute_dtype, widen
 
 
 class Mask(NamedTuple):
@@ -26,11 +27,12 @@ class Mask(NamedTuple):
     bias: Tensor | None
 
 
-def read_mask(mask: Tensor | None, logits: Tensor) -> Mask:
-    """Take a boolean or additive mask apart.
+#: Where numbers can't be added to a logit, an additive mask hides a key by this or less (e^−1000 is 0 in float64).
+NEVER = -1000.0
 
-    An additive mask excludes a key by ``-inf`` or by the most negative number of its dtype, the custom of model
-    libraries: a row full of the latter would otherwise attend to everything it was forbidden to see.
+
+def read_mask(mask: Tensor | None, logits: Tensor) -> Mask:
+    """Take a boolean or additive mask apart; the bias comes in the precision that ``logits`` are computed in.
 
     Raises
     ------
@@ -39,16 +41,30 @@ def read_mask(mask: Tensor | None, logits: Tensor) -> Mask:
     """
     if mask is None:
         return Mask(None, None)
-    if mask.dim() > logits.dim() or any(
-        m not in (1, size) for m, size in zip(reversed(mask.shape), reversed(logits.shape), strict=False)
-    ):
-        raise InputError("mask", tuple(mask.shape), f"its shape must broadcast to the logits' {tuple(logits.shape)}")
+    check_mask("mask", mask, logits.shape)
     if mask.dtype == torch.bool:
         return Mask(mask, None)
-    if not mask.is_floating_point():
-        raise InputError("mask", str(mask.dtype), "must be boolean (True: may attend) or floating point (added)")
-    keep = ~(mask <= torch.finfo(mask.dtype).min)  # NaN hides nothing: it has to show in the weights
-    return Mask(keep, torch.where(keep, mask, 0))
+    dtype = compute_dtype(logits)
+    keep = ~(mask <= hiding(mask.dtype, dtype))  # NaN hides nothing: it has to show in the weights
+    return Mask(keep, torch.where(keep, mask, 0).to(dtype))
+
+
+def check_mask(name: str, mask: Tensor, logits: Sequence[int]) -> None:
+    """Raise InputError unless the mask is boolean or floating point and broadcasts to the logits' shape."""
+    fits = zip(reversed(mask.shape), reversed(logits), strict=False)
+    if mask.dim() > len(logits) or any(size not in (1, full) for size, full in fits):
+        raise InputError(name, tuple(mask.shape), f"its shape must broadcast to the logits' {tuple(logits)}")
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise InputError(name, str(mask.dtype), "must be boolean (True: may attend) or floating point (added)")
+
+
+def hiding(*dtypes: torch.dtype) -> float:
+    """Return the number from which on an additive mask excludes a key: half the most negative one of all dtypes.
+
+    Model libraries exclude by the most negative number, and may have added something to it. A row full of such numbers
+    must see nothing; taken as numbers they would cancel, and the row would attend to all that it was forbidden to see.
+    """
+    return max(torch.finfo(dtype).min for dtype in dtypes) / 2
 
 
 def boolean_mask(mask: Tensor | None, logits: Tensor, score: str) -> Tensor | None:
@@ -57,12 +73,16 @@ def boolean_mask(mask: Tensor | None, logits: Tensor, score: str) -> Tensor | No
     Raises
     ------
     InputError
-        If an additive mask holds anything but 0 and -inf.
+        If an additive mask holds anything but 0 and numbers from -1000 down to -inf.
     """
     keep, bias = read_mask(mask, logits)
-    if bias is not None and bool((bias != 0).any()):
-        raise InputError("mask", "additive", f"score {score} takes boolean masks, or additive ones of 0 and -inf only")
-    return keep
+    if keep is None or bias is None:
+        return keep
+    hidden = bias <= NEVER
+    if bool(((bias != 0) & ~hidden).any()):
+        allowed = f"score {score} takes boolean masks, or additive ones of 0 and {NEVER:g} to -inf only"
+        raise InputError("mask", "additive", allowed)
+    return keep & ~hidden
 
 
 def blind_rows(keep: Tensor) -> Tensor:

@@ -87,17 +87,16 @@ def test_additive_masks_of_any_shape_can_be_learned(draw, run, small_blocks, sha
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("hidden", ["-inf", "lowest", "half", "bool"])
+@pytest.mark.parametrize("hidden", ["-inf", "lowest", "0.6 lowest", "half", "bfloat16", "float64", "bool"])
 def test_rows_that_see_nothing_are_zero_with_finite_gradients(draw, run, path, hidden):
     p = draw(dtype=torch.float32)
     keep = torch.rand(5, 7, generator=p.generator) < 0.5
     keep[1] = keep[4] = False
     mask = keep
     if hidden != "bool":
-        dtype = torch.float16 if hidden == "half" else torch.float32
-        mask = torch.zeros(5, 7, dtype=dtype).masked_fill(
-            ~keep, -torch.inf if hidden == "-inf" else torch.finfo(dtype).min
-        )
+        dtype = getattr(torch, hidden, torch.float32)
+        number = {"-inf": -torch.inf, "float64": -1e300}.get(hidden, torch.finfo(dtype).min)
+        mask = torch.zeros(5, 7, dtype=dtype).masked_fill(~keep, number * 0.6 if hidden.startswith("0.6") else number)
     output, gradients = run(p, path, attn_mask=mask)
     assert (output[:, :, [1, 4]] == 0).all()
     assert (output[:, :, [0, 2, 3]] != 0).all()

@@ -19,6 +19,8 @@ SCORES = {
     "entmax 1.3": get_score("entmax", alpha=1.3),
     "entmax 2": get_score("entmax", alpha=2.0),
     "softmax, sparsemax and linear": get_score("mixture", scores="softmax,sparsemax,linear", shares="0.5,0.25,0.25"),
+    "entmax 1.00001": get_score("entmax", alpha=1.00001),
+    "entmax 12": get_score("entmax", alpha=12.0),
     "heads of entmax and sa-softmax": get_score("per-head", scores=["entmax", "sa-softmax"]),
 }
 ON_LOGITS = [name for name, score in SCORES.items() if score.uses_logits]
@@ -100,6 +102,42 @@ def test_additive_masks_that_exclude_equal_boolean_ones(name, dtype):
         weights, _, _ = attend(score, mask=additive, dtype=dtype)
         assert torch.equal(weights, expected)
     assert expected.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("name", SCORES)
+def test_additive_masks_of_any_size_hide_as_boolean_ones_do(name, learned, dtype):
+    """Values and gradients; a row that sees nothing has no NaN, whatever the numbers that hide its keys."""
+    score, keep = SCORES[name], random_mask()
+    if learned and name == "entmax 1":
+        pytest.skip("starts at its bound")
+    parameters = score.make_parameters(HEADS)() if learned else None
+    parameters = parameters and {key: value.detach().requires_grad_() for key, value in parameters.items()}
+    seen = keep.any(dim=-1, keepdim=True)
+
+    def run(mask):
+        weights, q, k = attend(score, mask=mask, parameters=parameters, dtype=dtype, grad=True)
+        upstream = torch.randn(weights.shape, generator=torch.Generator().manual_seed(7)).to(dtype)
+        added = [mask] if mask.requires_grad else []
+        wanted = [q, k, *(parameters or {}).values(), *added]
+        found = torch.autograd.grad(weights, wanted, upstream * seen, allow_unused=True)
+        found = [torch.zeros_like(x) if g is None else g for x, g in zip(wanted, found, strict=True)]
+        return (weights * seen, *found[: len(found) - len(added)]), (weights, *found)
+
+    expected, _ = run(keep)
+    tolerance = (
+        {"rtol": 1e-5, "atol": 1e-6} if dtype in (torch.float64, torch.float32) else {"rtol": 0.02, "atol": 0.02}
+    )
+    for mask_dtype in {dtype, torch.float32 if dtype == torch.float64 else torch.float64}:
+        lowest = torch.finfo(mask_dtype).min
+        for number in (-1e4, -1e9, -1e30, -1e300, lowest * 0.4, lowest * 0.6, lowest, -torch.inf):
+            if lowest <= number or number == -torch.inf:
+                mask = torch.zeros(QUERIES, KEYS, dtype=mask_dtype).masked_fill(~keep, number).requires_grad_()
+                found, everything = run(mask)
+                assert all(part.isfinite().all() for part in everything), (mask_dtype, number)
+                for got, want in zip(found, expected, strict=True):
+                    torch.testing.assert_close(got, want, **tolerance)
 
 
 @pytest.mark.parametrize("name", SCORES)

@@ -137,6 +137,44 @@ def test_float32_is_computed_well_near_one():
     assert float(found) == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.parametrize("alpha", [2.5, 6.0, 10.0, 50.0, 300.0])
+def test_large_alpha(alpha):
+    """Bisection for τ is off by 0.02 at α = 10, 0.33 at 50. Weights obey (p_i^ε − p_j^ε)/ε = z_i − z_j exactly."""
+    z = torch.cat([random(10, 8, seed=k, scale=scale) for k, scale in enumerate((1e-3, 0.03, 0.1, 1.0, 10.0))])
+    z[5, 3], z[7] = z[5].max(), 0.0
+    weights = Entmax(alpha=alpha).rows(z)
+    learned = Entmax().rows(z, None, {"alpha": torch.full((1, 1), alpha, dtype=F64)})
+    torch.testing.assert_close(learned, weights, rtol=0, atol=1e-15)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(50, dtype=F64), rtol=0, atol=1e-15)
+    torch.testing.assert_close(weights[7], torch.full((8,), 0.125, dtype=F64), rtol=0, atol=1e-15)
+    assert (weights.gather(-1, z.argsort(dim=-1)).diff(dim=-1) >= 0).all()
+    with mpmath.workdps(50):
+        excess = mpmath.mpf(alpha) - 1
+        for row, p in zip(z.tolist(), weights.tolist(), strict=True):
+            best = max(range(8), key=lambda i: row[i])
+            for i in range(8):
+                gap = mpmath.mpf(row[best]) - mpmath.mpf(row[i])
+                found = (mpmath.mpf(p[best]) ** excess - mpmath.mpf(p[i]) ** excess) / excess
+                assert abs(found - gap) < 1e-15 if p[i] else found <= gap + 1e-15
+
+
+@pytest.mark.parametrize("alpha", [2.5, 10.0, 50.0])
+def test_gradients_at_large_alpha(alpha):
+    z, value = random(10, 6).requires_grad_(), torch.full((1, 1), alpha, dtype=F64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda z, value: Entmax().rows(z, None, {"alpha": value}), (z, value))
+    close = random(20, 6, scale=1e-6).requires_grad_()  # slopes up to 6^(α−2)
+    for weights in (Entmax(alpha=alpha).rows(close), Entmax().rows(close, None, {"alpha": value})):
+        gradients = torch.autograd.grad(weights.square().sum(), close)
+        assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_heads_below_and_above_the_switch_to_weights():
+    z, alpha = random(2, 3, 4, 6), torch.tensor([1.5, 2.0, 30.0], dtype=F64)[:, None, None]
+    weights = Entmax().rows(z, None, {"alpha": alpha})
+    for head, own in enumerate((1.5, 2.0, 30.0)):
+        torch.testing.assert_close(weights[:, head], Entmax(alpha=own).rows(z[:, head]), rtol=0, atol=1e-12)
+
+
 def test_two_level_rows_of_entmax_for_any_alpha():
     """The gap as a function of the weight is the inverse of the row map."""
     for alpha in (1.0, 1.3, 1.5, 2.0, 2.4):

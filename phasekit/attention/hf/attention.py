@@ -11,6 +11,7 @@ from transformers.masking_utils import sdpa_mask
 from phasekit.attention import choose_path, scored_attention
 from phasekit.errors import InputError
 from phasekit.scores import Score
+from phasekit.scores.masks import hiding
 
 #: The submodule with the score's parameters in every attention module. Trainer decays no parameter below a name that
 #: ends like this.
@@ -112,6 +113,6 @@ def _first_position(mask: Tensor | None, query: Tensor, key: Tensor) -> int:
     if mask is None:
         return 0
     last = mask[..., -1, :].reshape(-1, key.shape[-2])
-    seen = last if mask.dtype == torch.bool else last > torch.finfo(mask.dtype).min
+    seen = last if mask.dtype == torch.bool else last > hiding(mask.dtype)
     positions = seen.any(dim=0).nonzero()
     return int(positions[-1]) - query.shape[-2] + 1 if len(positions) else 0

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from phasekit.scores.masks import hiding
+
 
 class Shown(NamedTuple):
     """What a block of queries may see.
@@ -92,7 +94,7 @@ class BlockMasks:
             future = torch.full(shape, _hidden(self.dtype), dtype=self.dtype, device=self.device)
             future.triu_(1 + rows.start + self.offset - begin)
             added, first = (future[None] if added is None else added + future), begin
-        seen = None if added is None else (added > lowest_maximum(self.dtype)).to(self.dtype)
+        seen = None if added is None else (added > hiding(self.dtype)).to(self.dtype)
         return Shown(keys, added, first, seen)
 
     def zero_gradient(self) -> Tensor:
@@ -118,9 +120,9 @@ class BlockMasks:
         block = block.expand(*block.shape[:2], self.keys)[..., keys.start : keys.stop]
         if block.dtype == torch.bool:
             return block.to(self.dtype).sub_(1).mul_(-_hidden(self.dtype))  # 0 or the lowest, without branches
-        lowest = torch.finfo(block.dtype).min
-        if lowest > lowest_maximum(self.dtype):  # float16: its most negative number isn't small enough to hide a key
-            return torch.where(block > lowest, block.to(self.dtype), _hidden(self.dtype))
+        lowest = hiding(block.dtype, self.dtype)
+        if lowest > hiding(self.dtype):  # float16, bfloat16: what hides there is an ordinary number here
+            return torch.where(block <= lowest, _hidden(self.dtype), block.to(self.dtype))
         return block.to(self.dtype)
 
 
@@ -128,14 +130,9 @@ def _visible(added: Tensor, keys: range) -> range:
     """Return the keys from the first to the last that isn't hidden (on a CPU, where looking costs little)."""
     if added.device.type != "cpu":
         return keys
-    seen = (added.amax(dim=(0, 1)) > lowest_maximum(added.dtype)).nonzero()
+    seen = (added.amax(dim=(0, 1)) > hiding(added.dtype)).nonzero()
     return range(keys.start + int(seen[0]), keys.start + int(seen[-1]) + 1) if len(seen) else range(0)
 
 
 def _hidden(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).min
-
-
-def lowest_maximum(dtype: torch.dtype) -> float:
-    """Return the row maximum below which a row sees nothing: -inf and the most negative number both hide a key."""
-    return torch.finfo(dtype).min / 2

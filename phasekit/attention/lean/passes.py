@@ -25,8 +25,9 @@ import torch
 from torch import Tensor
 
 from phasekit.attention.lean.block_maps import BlockMap, block_map
-from phasekit.attention.lean.block_masks import BlockMasks, Shown, lowest_maximum
+from phasekit.attention.lean.block_masks import BlockMasks, Shown
 from phasekit.scores.elementwise import ElementwiseSoftmax
+from phasekit.scores.masks import hiding
 from phasekit.scores.precision import compute_dtype, widen
 
 #: Elements of a block for each CPU thread: four buffers of 512 KiB in float32.
@@ -179,7 +180,7 @@ def forward(plan: Plan, inputs: Inputs) -> tuple[Tensor, Tensor]:
     work = _Work(plan, inputs)
     output = torch.zeros((work.matrices, work.queries, inputs.value.shape[-1]), **work.options())
     logarithm = torch.zeros((work.matrices, work.queries, 1), **work.options())
-    lowest = lowest_maximum(work.dtype)
+    lowest = hiding(work.dtype)  # a row whose maximum is no higher sees nothing
     scratch = work.scratch(2)
     for groups in work.groups():
         gain = work.map.gain(groups)
