@@ -179,9 +179,8 @@ class Registry(Generic[D]):
         for part in attribute.split("."):
             kind = getattr(kind, part, None)
         if not (isinstance(kind, type) and issubclass(kind, self.base) and not isabstract(kind)):
-            raise InputError(
-                self.word, name, f"must be a class derived from {self.base.__name__}, with all its methods"
-            )
+            what = f"must be a class derived from {self.base.__name__}, with all its methods"
+            raise InputError(self.word, name, what)
         return kind
 
     def import_named(self, name: Any) -> type[D]:

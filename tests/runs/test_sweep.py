@@ -1,5 +1,8 @@
 """Sweep descriptions: what they mean, and what is said about mistakes."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ from phasekit.runs.sweeps.axes import parse_values
 from phasekit.runs.sweeps.description import SweepErrors, load_sweep, read_sweep
 from phasekit.runs.sweeps.expand import expand
 from phasekit.theory.transitions import find_transitions
+from tests.runs.conftest import ROOT
 
 GOOD = """
 about = "test"
@@ -184,3 +188,53 @@ def test_models_that_the_procedure_cannot_do_are_refused_before_work_begins(writ
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match="can't be read"):
         load_sweep(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    "name", [".:X", ":Foo", "a:", "json:dumps", "phasekit.runs.procedures.base:Procedure", "no.such:X", "5", "adam:x"]
+)
+def test_procedures_that_are_none_are_one_line(written, name):
+    with pytest.raises(SweepErrors) as refused:
+        read_sweep({**written(), "procedure": {"name": name}}, name="x", source="x.toml")
+    (line,) = refused.value.mistakes
+    assert line.startswith(f"x.toml: procedure = {name!r}: ")
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    "preset",
+    [{"model": 3}, {"axes": []}, {"procedure": "a"}, {"estimator": 1}, {"model": None}, {"seeds": {}}, {"preset": 1}],
+)
+def test_presets_that_change_tables_to_something_else_are_one_line(written, preset):
+    with pytest.raises(SweepErrors) as refused:
+        read_sweep({**written(), "preset": {"quick": preset}}, name="x", source="x.toml", preset="quick")
+    assert all(line.startswith("x.toml: ") and "\n" not in line for line in refused.value.mistakes)
+
+
+def test_only_a_sweep_imports_modules_by_name():
+    """Names in a store may come from anybody: what they name is found if it was imported already, and not otherwise."""
+    code = """
+import sys
+from phasekit.errors import InputError
+from phasekit.runs.procedures import get_procedure, import_procedure
+from phasekit.runs.sweeps.description import read_sweep
+for build in (get_procedure, import_procedure):
+    try:
+        print(type(build({"name": "tests.runs.probes:Probe"})).__name__)
+    except InputError as error:
+        print(error)
+model = {"V": 4, "L": 8, "P": 9, "score": "tests.runs.own_score:Mine"}
+read_sweep({"seeds": 1, "model": model, "procedure": {"name": "theory"}}, name="x", source="x.toml")
+print("tests.runs.own_score" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    refused, found, imported = done.stdout.splitlines()
+    assert "its module isn't loaded" in refused
+    assert (found, imported) == ("Probe", "True")
+
+
+def test_workers_have_the_users_own_classes(run, written):
+    description = {**written(seeds=1), "model": {"V": 8, "score": "tests.runs.own_score:Mine"}}
+    summary, store, _ = run(description)
+    assert (summary.done, summary.status) == (4, 0)
+    assert store.load(min(store.names())).parameters["model"]["score"] == {"name": "tests.runs.own_score:Mine"}

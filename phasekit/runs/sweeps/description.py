@@ -37,6 +37,7 @@ from phasekit.errors import InputError
 from phasekit.model import AXES, Model
 from phasekit.runs.procedures import Procedure, import_procedure
 from phasekit.runs.sweeps.axes import AxisValues, parse_values
+from phasekit.scores.registry import SCORES
 
 PRESETS = ("quick", "full")
 Threshold = Literal["P1", "P2", "P_star"]
@@ -153,6 +154,8 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
             mistakes.append(str(InputError(field, error.value, error.allowed)))
             return None
 
+    for key, table in (("model", raw.model), ("axes", raw.axes)):
+        checked(_import_scores, f"{key}.score", table.get("score"))
     axes = {axis: checked(_axis, f"axes.{axis}", axis, values) for axis, values in raw.axes.items()}
     seeds = checked(_seeds, "seeds", raw.seeds)
     procedure = checked(import_procedure, "procedure", raw.procedure)
@@ -216,14 +219,26 @@ def _in_words(key: str, found: Any) -> str:
 
 
 def _merge(written: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description with a preset's changes: tables are merged, all else is replaced."""
+    """Return the description with a preset's changes: tables are merged, all else is replaced.
+
+    A preset that names another procedure replaces it with all its settings.
+    """
     merged = {**written, **changes}
     for key in ("model", "axes", "procedure"):
-        if key in changes and isinstance(written.get(key), Mapping):
-            merged[key] = {**written[key], **changes[key]}
-            if key == "procedure" and changes[key].get("name", written[key].get("name")) != written[key].get("name"):
-                merged[key] = dict(changes[key])
+        before, after = written.get(key), changes.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            other = key == "procedure" and after.get("name", before.get("name")) != before.get("name")
+            merged[key] = dict(after) if other else {**before, **after}
     return merged
+
+
+def _import_scores(written: Any) -> None:
+    """Import the modules of a user's own scores, ``module:Class``, wherever they stand in a word, list or table."""
+    if isinstance(written, str) and ":" in written:
+        SCORES.import_named(written)
+    elif isinstance(written, list | Mapping):
+        for entry in written.values() if isinstance(written, Mapping) else written:
+            _import_scores(entry)
 
 
 def _axis(name: str, written: Any) -> AxisValues | tuple[Any, ...]:
