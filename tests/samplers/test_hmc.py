@@ -1,5 +1,6 @@
 """HMC: reversible, volume preserving, second order, and exact whatever the step."""
 
+import inspect
 import re
 
 import numpy as np
@@ -32,7 +33,7 @@ def phase_points(chains, seed=0):
 
 
 def test_docstring_states_what_the_code_does():
-    kick, move, again = re.findall(r"^ {8}((?:p|theta) [-+] .*)$", hmc.build.__doc__, re.MULTILINE)
+    kick, move, again = re.findall(r"^ {4}((?:p|theta) [-+] .*)$", inspect.getdoc(hmc.build), re.MULTILINE)
     target = targets.double_well(chains=4)
     target.scales = (1.7,)
     theta, p = phase_points(4)

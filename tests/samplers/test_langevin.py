@@ -1,5 +1,6 @@
 """BAOAB: its maps, its exact law, its bias."""
 
+import inspect
 import re
 
 import numpy as np
@@ -15,7 +16,7 @@ CHAINS, SIZE = 16, 96
 
 
 def test_docstring_states_what_the_code_does():
-    maps = re.findall(r"^ {8}([BAO])  (.*)$", langevin.build.__doc__, re.MULTILINE)
+    maps = re.findall(r"^ {4}([BAO])  (.*)$", inspect.getdoc(langevin.build), re.MULTILINE)
     assert "".join(name for name, _ in maps) == "BAOAB"
     target = targets.double_well(chains=4)
     target.scales = (1.7,)

@@ -1,5 +1,6 @@
 """SGLD: its formula, its exact law, its bias."""
 
+import inspect
 import re
 
 import numpy as np
@@ -15,7 +16,7 @@ CHAINS, SIZE = 16, 96
 
 
 def test_docstring_states_what_the_code_does():
-    formula = re.search(r"^ {8}(theta - .*)$", sgld.build.__doc__, re.MULTILINE)[1]
+    formula = re.search(r"^ {4}(theta - .*)$", inspect.getdoc(sgld.build), re.MULTILINE)[1]
     target = targets.gaussian([0.7, 2.0, 5.0], chains=4, scales=(0.5, 3.0))
     position = tuple(torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(k)) for k in (0, 1))
     kernel = sgld.build(target, checks.keys(4, 0), step=0.13, temperature=0.6)
