@@ -18,11 +18,13 @@ FIGURES := $(basename $(notdir $(SCRIPTS)))
 SOURCES := $(shell find $(wildcard phasekit derivations sims) -name '*.py' -o -name '*.toml') $(wildcard figures/_*.py figures/*/_*.py) phasekit/drawing/style.mplstyle
 DRAWN := $(FIGURES:%=build/figures/.%.$(PRESET))
 
-.PHONY: help install test lint reproduce gpu-check bench pins clean
+.PHONY: help install test quick lint reproduce gpu-check bench pins clean
 .DELETE_ON_ERROR:
 
 help:
+	@echo "make install    set up .venv with the pinned packages"
 	@echo "make test       set up, check style and types, run the whole test suite"
+	@echo "make quick      set up, run most of the physics: about a minute"
 	@echo "make reproduce  set up, write every figure and table into build/ (PRESET=full for the long runs)"
 	@echo "make gpu-check  compare every device path with its CPU reference (needs a GPU)"
 	@echo "make bench      print the measured ratios of benchmarks/"
@@ -40,8 +42,16 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[$(EXTRAS)]'
 	@touch $@
 
+# A file's tests stay on one worker, so that what they share is made once.
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
 test: $(INSTALLED) lint
-	@$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
+	@$(PYTEST) --durations 20 $(PYTEST_ARGS)
+
+# Most of the physics; no pictures, nothing that is killed, nothing that takes long.
+quick: $(INSTALLED)
+	@$(PYTEST) -m "not slow" --ignore tests/figures --ignore tests/runs/test_kills.py --ignore tests/runs/test_dask.py \
+	    $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check --quiet .
