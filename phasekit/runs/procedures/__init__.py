@@ -15,9 +15,11 @@ PROCEDURES: Registry[Procedure] = Registry(
     {
         "adam": "phasekit.runs.procedures.adam:AdamNetworks",
         "hmc": "phasekit.runs.procedures.sampled:HMCNetworks",
+        "hysteresis": "phasekit.runs.procedures.hysteresis:Hysteresis",
         "langevin": "phasekit.runs.procedures.sampled:LangevinNetworks",
         "sgld": "phasekit.runs.procedures.sampled:SGLDNetworks",
         "theory": "phasekit.runs.procedures.theory:TheoryMinima",
+        "umbrella": "phasekit.runs.procedures.umbrella:Umbrella",
     },
 )
 

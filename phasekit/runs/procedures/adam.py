@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from phasekit.runs.procedures.base import Case, Outcome, Procedure, Stopped, Workplace
+from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
 from phasekit.runs.procedures.checkpoint import load_state, save_state
-from phasekit.runs.procedures.heads import HeadsProcedure
+from phasekit.runs.procedures.heads import StartedHeads
 
 
-class AdamNetworks(HeadsProcedure):
+class AdamNetworks(StartedHeads):
     """Minimise U with Adam; a member is a network. See :func:`phasekit.heads.train` for the settings.
 
     Parameters
@@ -21,7 +21,7 @@ class AdamNetworks(HeadsProcedure):
     steps, rate, final_rate, decay
         Adam's schedule.
     starts, members, seed
-        See :class:`phasekit.runs.procedures.heads.HeadsProcedure`.
+        See :class:`phasekit.runs.procedures.heads.StartedHeads`.
     tolerance : float
         When a network counts as converged.
     dtype : "float32" or "float64"
@@ -54,11 +54,7 @@ class AdamNetworks(HeadsProcedure):
         settings = Adam(steps=self.steps, rate=self.rate, final_rate=self.final_rate, decay=self.decay)
 
         def pause(ensemble: AdamEnsemble) -> None:
-            stop = place.must_stop()
-            if place.checkpoint is not None and (stop or place.must_save()):
-                save_state(place.checkpoint, ensemble.state())
-            if stop:
-                raise Stopped
+            place.pause(lambda: save_state(place.checkpoint, ensemble.state()))
 
         trained = train_on(
             [draw_dataset(model, seed) for model, seed in cases],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -73,6 +73,20 @@ class Workplace:
             return False
         self._saved = now
         return True
+
+    def pause(self, save: Callable[[], None]) -> None:
+        """Save where it is time to; called now and then by long work, with what saves its checkpoint.
+
+        Raises
+        ------
+        Stopped
+            If the runner has asked to stop.
+        """
+        stop = self.must_stop()
+        if self.checkpoint is not None and (stop or self.must_save()):
+            save()
+        if stop:
+            raise Stopped
 
 
 class Procedure(Description, ABC):

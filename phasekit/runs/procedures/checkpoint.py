@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def save_state(path: Path, state: Mapping[str, Tensor]) -> None:
-    """Write tensors to an .npz file."""
+def save_state(path: Path | None, state: Mapping[str, Tensor]) -> None:
+    """Write tensors to an .npz file; nothing without a path."""
+    if path is None:
+        return
     with atomic(path) as temporary:
         np.savez(temporary, allow_pickle=False, **{name: tensor.cpu().numpy() for name, tensor in state.items()})
 

@@ -1,4 +1,4 @@
-"""What procedures of many networks on one data set have in common: where networks start, and what a gradient costs."""
+"""What procedures of many heads on one data set have in common: where heads start, and what a gradient costs."""
 
 from __future__ import annotations
 
@@ -13,32 +13,18 @@ from phasekit.runs.procedures.base import Procedure
 
 
 class HeadsProcedure(Procedure, ABC):
-    """A procedure whose members are heads from several starts.
+    """A procedure that needs many gradients of many heads.
 
     Parameters
     ----------
-    starts : "uniform", "copy", "random"
-        The ends of a first-order window, and draws from the prior.
     members : int
-        Heads from each start.
+        Heads that differ in nothing but their random numbers.
     seed : int
         Of the heads' starts (and noise).
     """
 
-    version: ClassVar[int] = (
-        2  # from 2 on, copy starts of scores with slow tails are no higher than any head can afford
-    )
-
-    starts: tuple[Literal["uniform", "copy", "random"], ...] = ("uniform", "copy")
     members: int = Field(1, ge=1)
     seed: int = Field(0, ge=0)
-
-    @field_validator("starts")
-    @classmethod
-    def _some_starts(cls, starts: tuple[str, ...]) -> tuple[str, ...]:
-        if not starts or len(set(starts)) != len(starts):
-            raise ValueError("must be a list of different starts, with at least one")
-        return starts
 
     def check(self, model: Model) -> None:
         from phasekit.heads.energy import common_model
@@ -47,11 +33,10 @@ class HeadsProcedure(Procedure, ABC):
         number_of_sequences(model)
         common_model([model])
 
-    def together(self, model: Model) -> Hashable:
-        # The way the energy is computed is chosen for each model by itself, whoever shares its ensemble.
-        from phasekit.heads.build import choose_path
-
-        return model.at(P=None), choose_path(model)
+    @property
+    def heads(self) -> int:
+        """Heads on one data set."""
+        return self.members
 
     @property
     def gradients(self) -> int:
@@ -61,4 +46,41 @@ class HeadsProcedure(Procedure, ABC):
     def operations(self, model: Model) -> float:
         from phasekit.heads.build import choose_path, multiplications
 
-        return self.gradients * self.members * len(self.starts) * multiplications(model, choose_path(model))
+        return self.gradients * self.heads * multiplications(model, choose_path(model))
+
+
+class StartedHeads(HeadsProcedure, ABC):
+    """A procedure whose members are heads that begin at several starts.
+
+    Parameters
+    ----------
+    starts : "uniform", "copy", "random"
+        "uniform" begins where all keys weigh the same, "copy" where a head attends to the token to be copied: the two
+        phases of a first-order transition. "random" draws from the prior.
+    members : int
+        Heads from each start.
+    seed : int
+        Of the heads' starts (and noise).
+    """
+
+    #: From 2 on, copy starts of scores with slow tails are no higher than any head can afford.
+    version: ClassVar[int] = 2
+
+    starts: tuple[Literal["uniform", "copy", "random"], ...] = ("uniform", "copy")
+
+    @field_validator("starts")
+    @classmethod
+    def _some_starts(cls, starts: tuple[str, ...]) -> tuple[str, ...]:
+        if not starts or len(set(starts)) != len(starts):
+            raise ValueError("must be a list of different starts, with at least one")
+        return starts
+
+    def together(self, model: Model) -> Hashable:
+        # The way the energy is computed is chosen for each model by itself, whoever shares its ensemble.
+        from phasekit.heads.build import choose_path
+
+        return model.at(P=None), choose_path(model)
+
+    @property
+    def heads(self) -> int:
+        return self.members * len(self.starts)

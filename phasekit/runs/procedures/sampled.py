@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,18 @@ from pydantic import Field
 
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model
-from phasekit.runs.procedures.base import Case, Outcome, Procedure, Stopped, Workplace
-from phasekit.runs.procedures.heads import HeadsProcedure
+from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
+from phasekit.runs.procedures.draws import Kept, pack_draws, unpack_draws
+from phasekit.runs.procedures.heads import StartedHeads
+
+if TYPE_CHECKING:
+    from phasekit.samplers import Samples
 
 #: Diagnostics need this many draws and chains; a measurement of speed makes do with less.
 _LEAST_DRAWS, _LEAST_CHAINS = 8, 2
 
 
-class SampledNetworks(HeadsProcedure):
+class SampledNetworks(StartedHeads):
     """Sample exp(-U); a member is a chain. See :func:`phasekit.samplers.sample` for the settings.
 
     A row of the collected table is a chain. Each quantity that no symmetry changes (``aG`` …; for linear attention
@@ -32,10 +37,13 @@ class SampledNetworks(HeadsProcedure):
     ----------
     draws, thin, warmup : int
     starts, members, seed
-        See :class:`phasekit.runs.procedures.heads.HeadsProcedure`.
+        See :class:`phasekit.runs.procedures.heads.StartedHeads`.
     dtype : "float32" or "float64"
+    keep_draws : bool
+        Whether to keep the draws themselves (members·draws numbers for each quantity); :meth:`samples` returns them.
     """
 
+    added = ("keep_draws",)
     theory: ClassVar[Estimator] = "posterior"
 
     draws: int = Field(500, ge=_LEAST_DRAWS)
@@ -43,12 +51,13 @@ class SampledNetworks(HeadsProcedure):
     warmup: int = Field(500, ge=0)
     members: int = Field(2, ge=1)
     dtype: Literal["float32", "float64"] = "float64"
+    keep_draws: bool = False
 
     def method(self) -> Any:
         """Return the sampler."""
         from phasekit.samplers import get_method
 
-        own = set(type(self).model_fields) - set(SampledNetworks.model_fields)
+        own = type(self).model_fields.keys() - SampledNetworks.model_fields.keys()
         return get_method({"name": self.name, **{field: getattr(self, field) for field in own}})
 
     def check(self, model: Model) -> None:
@@ -82,13 +91,6 @@ class SampledNetworks(HeadsProcedure):
         from phasekit.samplers import sample_on
         from phasekit.tasks.copy import draw_dataset
 
-        def pause(save: Callable[[], None]) -> None:
-            stop = place.must_stop()
-            if place.checkpoint is not None and (stop or place.must_save()):
-                save()
-            if stop:
-                raise Stopped
-
         return sample_on(
             [draw_dataset(model, seed) for model, seed in cases],
             self.method(),
@@ -103,7 +105,7 @@ class SampledNetworks(HeadsProcedure):
             path=choose_path(cases[0][0]),
             checkpoint=place.checkpoint,
             save_every=self.length,  # the clock decides, in pause
-            pause=pause,
+            pause=place.pause,
         )
 
     def _outcomes(self, samples: Any, cases: int) -> list[Outcome]:
@@ -123,10 +125,40 @@ class SampledNetworks(HeadsProcedure):
                     **{str(name): x.transpose("dataset", "chain").values[d] for name, x in statistics.items()},
                     **judged[d],
                 },
+                arrays=pack_draws(samples.posterior.isel(dataset=d), "chain") if self.keep_draws else {},
                 about=about,
             )
             for d in range(cases)
         ]
+
+    def samples(self, results: Mapping[Case, Kept]) -> Samples:
+        """Return the draws that tasks kept, as :func:`phasekit.samplers.sample` returns them for models of several P.
+
+        Raises
+        ------
+        InputError
+            If the tasks didn't keep their draws.
+        """
+        import xarray as xr
+
+        from phasekit.samplers import Samples
+
+        if not self.keep_draws:
+            raise InputError("keep_draws", False, "must be true for tasks to keep their draws")
+        models = [model for model, _ in results]
+        parts = []
+        for (model, seed), kept in results.items():
+            draws = unpack_draws(kept, chain=self.members * len(self.starts))
+            labels = {name: ("chain", kept.values[name]) for name in ("start", "number")}
+            here = {"draw": np.arange(self.draws), "P": int(model.P or 0), "data_seed": seed}
+            parts.append(xr.Dataset(draws, {"chain": np.arange(len(kept.values["number"])), **labels, **here}))
+        posterior = xr.concat(parts, "dataset").transpose("chain", "draw", "dataset")
+        about = {
+            "model": json.dumps(models[0].at(P=None).describe()),
+            "method": json.dumps(self.method().describe()),
+            **{name: getattr(self, name) for name in ("seed", "warmup", "thin", "dtype")},
+        }
+        return Samples(xr.DataTree.from_dict({"/": xr.Dataset(attrs=about), "posterior": posterior}))
 
     def _judged(self, samples: Any) -> list[dict[str, NDArray[Any]]]:
         """Return, for each data set, errors and diagnostics: columns with a value for each chain."""
