@@ -9,7 +9,7 @@ absent):
 ==========================  ===========================================================================================
 ``rows``                    attention weights from logits, with a mask and learned parameters
 ``attention_weights``       the same from queries and keys; the only way in for scores that are no function of logits
-``pull_back``               hand-written gradient with respect to the logits
+``pull_back``               gradient with respect to the logits, written by hand as ``logit_gradient``
 ``make_parameters``         a ``torch.nn.Module`` holding the learned parameters, one number per head
 ``symbolic_rows``           one row as SymPy expressions
 ``symbolic_two_level``      a row with one raised entry and m - 1 equal ones (docs/theory.md, section 6)
@@ -31,7 +31,7 @@ Torch and SymPy are imported inside the methods only, so that importing a score 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from phasekit.describe import Description
 from phasekit.errors import InputError
@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from phasekit.scores.parameters import ScoreParameters
+
+    #: Values of learned parameters by name, or None for the numbers in the fields.
+    Learned: TypeAlias = Mapping[str, Tensor] | None
+    #: Symbols in the place of fields, or None for their exact decimal values.
+    Symbols: TypeAlias = Mapping[str, sympy.Expr] | None
 
 
 class Score(Description):
@@ -69,9 +74,7 @@ class Score(Description):
     def in_errors(cls, field: str) -> str:
         return f"score {cls.name}: {field}"
 
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         """Return attention weights from logits.
 
         Parameters
@@ -101,7 +104,7 @@ class Score(Description):
         *,
         scale: float | None = None,
         mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
+        parameters: Learned = None,
         offset: int = 0,
     ) -> Tensor:
         """Return attention weights from queries ``(..., queries, dim)`` and keys ``(..., keys, dim)``.
@@ -121,11 +124,16 @@ class Score(Description):
         InputError
             For a mask or parameters that make no sense for this score.
         """
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        return self.weights_from(query, key, scale, mask, parameters, offset).to(query.dtype)
+
+    def weights_from(
+        self, query: Tensor, key: Tensor, scale: float, mask: Tensor | None, parameters: Learned, offset: int
+    ) -> Tensor:
+        """Do the work of :meth:`attention_weights`, in any dtype: by way of the logits, unless overridden."""
         from phasekit.scores.precision import with_room
 
-        scale = query.shape[-1] ** -0.5 if scale is None else scale
-        logits = (with_room(query) * scale) @ with_room(key).transpose(-1, -2)
-        return self.rows(logits, mask, parameters).to(query.dtype)
+        return self.rows((with_room(query) * scale) @ with_room(key).transpose(-1, -2), mask, parameters)
 
     def pull_back(
         self,
@@ -133,7 +141,7 @@ class Score(Description):
         weights: Tensor,
         upstream: Tensor,
         mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
+        parameters: Learned = None,
     ) -> Tensor:
         """Return dU/dlogits from dU/dweights, written by hand: networks with their own gradients use it.
 
@@ -144,6 +152,13 @@ class Score(Description):
         mask, parameters
             As given to :meth:`rows`.
         """
+        from phasekit.scores.precision import widen
+
+        gradient = self.logit_gradient(widen(logits), widen(weights), widen(upstream), mask, parameters)
+        return gradient.to(logits.dtype)
+
+    def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:
+        """Do the work of :meth:`pull_back`: from logits, weights and dU/dweights in the precision to compute in."""
         raise NotImplementedError
 
     def make_parameters(self, heads: int) -> ScoreParameters:
@@ -162,7 +177,7 @@ class Score(Description):
 
         return BoundedParameters(self, heads)
 
-    def values(self, parameters: Mapping[str, Tensor] | None, logits: Tensor) -> dict[str, Tensor]:
+    def values(self, parameters: Learned, logits: Tensor) -> dict[str, Tensor]:
         """Return the learnable parameters as tensors in the precision in which ``logits`` are computed with.
 
         Raises
@@ -189,9 +204,7 @@ class Score(Description):
             values[name] = value.to(compute_dtype(logits))
         return values
 
-    def symbolic_rows(
-        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> list[sympy.Expr]:
+    def symbolic_rows(self, logits: Sequence[sympy.Expr], parameters: Symbols = None) -> list[sympy.Expr]:
         """Return the attention weights of one row as SymPy expressions of its logits.
 
         ``parameters`` replaces fields by symbols; without it their exact decimal values are used.
@@ -204,7 +217,7 @@ class Score(Description):
         raise NotImplementedError
 
     def symbolic_two_level(
-        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Symbols = None
     ) -> tuple[sympy.Expr, sympy.Expr]:
         """Return the weight of the one entry at logit ``u``, and of each of the ``m - 1`` entries at logit ``v``.
 
@@ -220,7 +233,7 @@ class Score(Description):
         query: Sequence[sympy.Expr],
         keys: Sequence[Sequence[sympy.Expr]],
         position: int = 0,
-        parameters: Mapping[str, sympy.Expr] | None = None,
+        parameters: Symbols = None,
     ) -> list[sympy.Expr]:
         """Return one row from a query vector at ``position`` and all key vectors: logits are q·k/√dim."""
         import sympy
@@ -228,7 +241,7 @@ class Score(Description):
         logits = [sum(a * b for a, b in zip(query, key, strict=True)) / sympy.sqrt(len(query)) for key in keys]
         return self.symbolic_rows(logits, parameters)
 
-    def symbolic_values(self, parameters: Mapping[str, sympy.Expr] | None = None) -> dict[str, sympy.Expr]:
+    def symbolic_values(self, parameters: Symbols = None) -> dict[str, sympy.Expr]:
         """Return the numeric fields as exact decimals, with those in ``parameters`` replaced."""
         import sympy
 

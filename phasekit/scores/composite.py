@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, SerializeAsAny, field_validator
@@ -13,6 +12,8 @@ from phasekit.scores.registry import get_score
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from phasekit.scores.base import Learned
 
 
 class Composite(Score):
@@ -48,7 +49,7 @@ class Composite(Score):
         """Whether every component is a function of the logits."""
         return all(score.uses_logits for score in self.scores)
 
-    def component_parameters(self, parameters: Mapping[str, Tensor] | None) -> list[dict[str, Tensor] | None]:
+    def component_parameters(self, parameters: Learned) -> list[dict[str, Tensor] | None]:
         """Take the mapping apart: ``"1.n"`` is the parameter n of component 1.
 
         Raises

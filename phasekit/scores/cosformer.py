@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pydantic import Field
 
@@ -13,6 +13,8 @@ from phasekit.scores.base import Score
 if TYPE_CHECKING:
     import sympy
     from torch import Tensor
+
+    from phasekit.scores.base import Learned, Symbols
 
 
 class CosFormer(Score):
@@ -34,15 +36,8 @@ class CosFormer(Score):
 
     M: int | None = Field(default=None, ge=1, description="distance at which the weight vanishes, an integer")
 
-    def attention_weights(
-        self,
-        query: Tensor,
-        key: Tensor,
-        *,
-        scale: float | None = None,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-        offset: int = 0,
+    def weights_from(
+        self, query: Tensor, key: Tensor, scale: float, mask: Tensor | None, parameters: Learned, offset: int
     ) -> Tensor:
         import torch
 
@@ -60,29 +55,14 @@ class CosFormer(Score):
         if keep is not None:
             raw = raw.masked_fill(~keep, 0)
         total = raw.sum(dim=-1, keepdim=True)
-        return (raw / torch.where(total == 0, 1, total)).to(query.dtype)
-
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
-        raise self._no_function_of_logits()
-
-    def pull_back(
-        self,
-        logits: Tensor,
-        weights: Tensor,
-        upstream: Tensor,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-    ) -> Tensor:
-        raise self._no_function_of_logits()
+        return raw / torch.where(total == 0, 1, total)
 
     def symbolic_attention_weights(
         self,
         query: Sequence[sympy.Expr],
         keys: Sequence[Sequence[sympy.Expr]],
         position: int = 0,
-        parameters: Mapping[str, sympy.Expr] | None = None,
+        parameters: Symbols = None,
     ) -> list[sympy.Expr]:
         import sympy
 
@@ -94,16 +74,6 @@ class CosFormer(Score):
         ]
         return [weight / sum(raw) for weight in raw]
 
-    def symbolic_rows(
-        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> list[sympy.Expr]:
-        raise self._no_function_of_logits()
-
-    def symbolic_two_level(
-        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> tuple[sympy.Expr, sympy.Expr]:
-        raise self._no_function_of_logits()
-
     def _reach(self, queries: int, keys: int, offset: int) -> int:
         """Return M. Beyond it the cosine is negative and weights would be no weights."""
         longest = max(offset + queries, keys)
@@ -111,5 +81,7 @@ class CosFormer(Score):
             raise InputError(f"score {self.name}: M", self.M, f"must be at least {longest - 1}, the largest distance")
         return longest if self.M is None else self.M
 
-    def _no_function_of_logits(self) -> InputError:
-        return InputError("score", self.name, "is no function of the logits; give it queries and keys")
+    def _no_function_of_logits(self, *_: Any, **__: Any) -> NoReturn:
+        raise InputError("score", self.name, "is no function of the logits; give it queries and keys")
+
+    rows = logit_gradient = symbolic_rows = symbolic_two_level = _no_function_of_logits

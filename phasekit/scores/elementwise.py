@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from phasekit.scores.base import Score
@@ -10,6 +10,8 @@ from phasekit.scores.base import Score
 if TYPE_CHECKING:
     import sympy
     from torch import Tensor
+
+    from phasekit.scores.base import Learned, Symbols
 
 
 class ElementwiseSoftmax(Score):
@@ -83,59 +85,36 @@ class ElementwiseSoftmax(Score):
         sums = {name: (upstream * slopes[name]).sum(dim=(-2, -1), keepdim=True) for name in learned}
         return upstream * self.slope(z, **values), sums
 
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.elementwise_rows import elementwise_rows
         from phasekit.scores.masks import read_mask
 
         return elementwise_rows(self, logits, read_mask(mask, logits), self.values(parameters, logits))
 
-    def attention_weights(
-        self,
-        query: Tensor,
-        key: Tensor,
-        *,
-        scale: float | None = None,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-        offset: int = 0,
+    def weights_from(
+        self, query: Tensor, key: Tensor, scale: float, mask: Tensor | None, parameters: Learned, offset: int
     ) -> Tensor:
         from phasekit.scores.elementwise_rows import elementwise_attention_weights
         from phasekit.scores.precision import with_room
 
-        scale = query.shape[-1] ** -0.5 if scale is None else scale
-        scaled = with_room(query) * scale
-        return elementwise_attention_weights(self, scaled, with_room(key), mask, parameters).to(query.dtype)
+        return elementwise_attention_weights(self, with_room(query) * scale, with_room(key), mask, parameters)
 
-    def pull_back(
-        self,
-        logits: Tensor,
-        weights: Tensor,
-        upstream: Tensor,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-    ) -> Tensor:
-        from phasekit.scores.precision import widen
-
-        p, g = widen(weights), widen(upstream)
+    def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:
         gradient = p * (g - (p * g).sum(dim=-1, keepdim=True))  # the mask is in p already: excluded keys have p = 0
-        return (gradient * self.slope(widen(logits), **self.values(parameters, logits))).to(logits.dtype)
+        return gradient * self.slope(z, **self.values(parameters, z))
 
-    def symbolic_weight(self, x: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None) -> sympy.Expr:
+    def symbolic_weight(self, x: sympy.Expr, parameters: Symbols = None) -> sympy.Expr:
         """Return f(x) = exp(t(x)), the unnormalised weight of a logit."""
         import sympy
 
         return sympy.exp(self.symbolic_transform(x, **self.symbolic_values(parameters)))
 
-    def symbolic_rows(
-        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> list[sympy.Expr]:
+    def symbolic_rows(self, logits: Sequence[sympy.Expr], parameters: Symbols = None) -> list[sympy.Expr]:
         f = [self.symbolic_weight(h, parameters) for h in logits]
         return [weight / sum(f) for weight in f]
 
     def symbolic_two_level(
-        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Symbols = None
     ) -> tuple[sympy.Expr, sympy.Expr]:
         raised, other = self.symbolic_weight(u, parameters), self.symbolic_weight(v, parameters)
         return raised / (raised + (m - 1) * other), other / (raised + (m - 1) * other)

@@ -14,10 +14,10 @@ at every level. What compiles (``torch.compile``) is the plain formula, which th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -26,6 +26,9 @@ from phasekit.scores.blocks import Added, Blocks, grouped, per_matrix
 from phasekit.scores.elementwise import ElementwiseSoftmax
 from phasekit.scores.masks import Mask, blind_rows, masked_softmax, read_mask
 from phasekit.scores.precision import compute_dtype, widen
+
+if TYPE_CHECKING:
+    from phasekit.scores.base import Learned
 
 
 def elementwise_rows(score: ElementwiseSoftmax, logits: Tensor, mask: Mask, values: dict[str, Tensor]) -> Tensor:
@@ -40,7 +43,7 @@ def elementwise_attention_weights(
     query: Tensor,
     key: Tensor,
     mask: Tensor | None,
-    parameters: Mapping[str, Tensor] | None,
+    parameters: Learned,
 ) -> Tensor:
     """Return the same from scaled queries and keys.
 

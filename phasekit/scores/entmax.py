@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import sympy
     from torch import Tensor
 
+    from phasekit.scores.base import Learned, Symbols
+
 
 class Entmax(Score):
     """A_ij = [(α−1)H_ij − τ_i]₊^{1/(α−1)} with τ_i such that the row sums to one (arXiv:1905.05702).
@@ -33,33 +35,25 @@ class Entmax(Score):
 
     alpha: float = Field(default=1.5, ge=1, description="1: softmax, 2: sparsemax")
 
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.masks import read_mask
         from phasekit.scores.sparse_rows import entmax_rows
 
-        alpha = self.alpha if parameters is None else self.values(parameters, logits)["alpha"]
-        return entmax_rows(logits, read_mask(mask, logits), alpha)
+        return entmax_rows(logits, read_mask(mask, logits), self._alpha(parameters, logits))
 
-    def pull_back(
-        self,
-        logits: Tensor,
-        weights: Tensor,
-        upstream: Tensor,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-    ) -> Tensor:
-        from phasekit.scores.precision import widen
+    def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:
         from phasekit.scores.sparse_rows import entmax_pull_back
 
-        alpha = self.alpha if parameters is None else self.values(parameters, logits)["alpha"]
-        return entmax_pull_back(widen(weights), widen(upstream), alpha).to(logits.dtype)
+        return entmax_pull_back(p, g, self._alpha(parameters, z))
+
+    def _alpha(self, parameters: Learned, z: Tensor) -> Tensor | float:
+        """Return α; as a number if it isn't learned, for which there are faster ways."""
+        return self.alpha if parameters is None else self.values(parameters, z)["alpha"]
 
     def symbolic_rows(
         self,
         logits: Sequence[sympy.Expr],
-        parameters: Mapping[str, sympy.Expr] | None = None,
+        parameters: Symbols = None,
         support: int | None = None,
     ) -> list[sympy.Expr]:
         """Return one row, for α = 1, 3/2 or 2.
@@ -87,7 +81,7 @@ class Entmax(Score):
         return [(h - tau) ** 2 if i < support else sympy.Integer(0) for i, h in enumerate(halves)]
 
     def symbolic_two_level(
-        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Symbols = None
     ) -> tuple[sympy.Expr, sympy.Expr]:
         """Return the weights for α = 1, 3/2 or 2; for any other α see :meth:`symbolic_gap`.
 
@@ -104,9 +98,7 @@ class Entmax(Score):
         y = (sympy.sqrt(m - (m - 1) * gap**2) - gap) / m
         return (y + gap) ** 2, y**2
 
-    def symbolic_gap(
-        self, weight: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> sympy.Expr:
+    def symbolic_gap(self, weight: sympy.Expr, m: sympy.Expr, parameters: Symbols = None) -> sympy.Expr:
         """Return the gap u − v at which the raised entry has ``weight``, for any α (as long as all keys have weight).
 
         The inverse of :meth:`symbolic_two_level`: p = [(α−1)h − τ]^{1/(α−1)} for both levels, τ eliminated.
@@ -119,7 +111,7 @@ class Entmax(Score):
             return sympy.log(weight / other)
         return (weight ** (alpha - 1) - other ** (alpha - 1)) / (alpha - 1)
 
-    def _limit(self, parameters: Mapping[str, sympy.Expr] | None) -> Score | None:
+    def _limit(self, parameters: Symbols) -> Score | None:
         """Return the score that α = 1 or 2 stands for, None at α = 3/2, and refuse all other α."""
         import sympy
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from phasekit.scores.base import Score
@@ -10,6 +10,8 @@ from phasekit.scores.base import Score
 if TYPE_CHECKING:
     import sympy
     from torch import Tensor
+
+    from phasekit.scores.base import Learned, Symbols
 
 
 class Linear(Score):
@@ -23,21 +25,12 @@ class Linear(Score):
     name: ClassVar[str] = "linear"
     normalised: ClassVar[bool] = False
 
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         self.values(parameters, logits)
         return self._divided(logits, logits, mask)
 
-    def pull_back(
-        self,
-        logits: Tensor,
-        weights: Tensor,
-        upstream: Tensor,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-    ) -> Tensor:
-        return self._divided(upstream, logits, mask)
+    def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:
+        return self._divided(g, z, mask)
 
     def _divided(self, tensor: Tensor, logits: Tensor, mask: Tensor | None) -> Tensor:
         from phasekit.scores.masks import boolean_mask
@@ -48,12 +41,10 @@ class Linear(Score):
         visible = keep.expand(logits.shape).sum(dim=-1, keepdim=True)
         return (tensor / visible.clamp(min=1)).masked_fill(~keep, 0)
 
-    def symbolic_rows(
-        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> list[sympy.Expr]:
+    def symbolic_rows(self, logits: Sequence[sympy.Expr], parameters: Symbols = None) -> list[sympy.Expr]:
         return [h / len(logits) for h in logits]
 
     def symbolic_two_level(
-        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Symbols = None
     ) -> tuple[sympy.Expr, sympy.Expr]:
         return u / m, v / m

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import sympy
     from torch import Tensor
 
+    from phasekit.scores.base import Learned, Symbols
     from phasekit.scores.parameters import ScoreParameters
 
 
@@ -59,59 +60,30 @@ class Mixture(Composite):
 
         return MixtureParameters(self.scores, self.fixed_shares, heads)
 
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.precision import widen
 
         wide = widen(logits)  # so that the blend is rounded, not its parts
         return self._blend(parameters, lambda c, own: self.scores[c].rows(wide, mask, own)).to(logits.dtype)
 
-    def attention_weights(
-        self,
-        query: Tensor,
-        key: Tensor,
-        *,
-        scale: float | None = None,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-        offset: int = 0,
+    def weights_from(
+        self, query: Tensor, key: Tensor, scale: float, mask: Tensor | None, parameters: Learned, offset: int
     ) -> Tensor:
         from phasekit.scores.precision import widen
 
         if self.uses_logits:
-            return super().attention_weights(query, key, scale=scale, mask=mask, parameters=parameters, offset=offset)
+            return super().weights_from(query, key, scale, mask, parameters, offset)
+        q, k = widen(query), widen(key)
+        return self._blend(parameters, lambda c, own: self.scores[c].weights_from(q, k, scale, mask, own, offset))
 
-        def component(c: int, own: Mapping[str, Tensor] | None) -> Tensor:
-            return self.scores[c].attention_weights(
-                widen(query), widen(key), scale=scale, mask=mask, parameters=own, offset=offset
-            )
-
-        return self._blend(parameters, component).to(query.dtype)
-
-    def pull_back(
-        self,
-        logits: Tensor,
-        weights: Tensor,
-        upstream: Tensor,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-    ) -> Tensor:
-        from phasekit.scores.precision import widen
-
-        wide = widen(logits)
-
-        def component(c: int, own: Mapping[str, Tensor] | None) -> Tensor:
+    def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:
+        def component(c: int, own: Learned) -> Tensor:
             score = self.scores[c]
-            return score.pull_back(wide, score.rows(wide, mask, own), widen(upstream), mask, own)
+            return score.logit_gradient(z, score.rows(z, mask, own), g, mask, own)
 
-        return self._blend(parameters, component).to(logits.dtype)
+        return self._blend(parameters, component)
 
-    def _blend(
-        self,
-        parameters: Mapping[str, Tensor] | None,
-        component: Callable[[int, Mapping[str, Tensor] | None], Tensor],
-    ) -> Tensor:
+    def _blend(self, parameters: Learned, component: Callable[[int, Learned], Tensor]) -> Tensor:
         shares: Sequence[float] | Tensor = self.fixed_shares
         if parameters is not None:
             if "shares" not in parameters:
@@ -126,14 +98,12 @@ class Mixture(Composite):
             total = total + parts[c] * shares[c]
         return total
 
-    def symbolic_rows(
-        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> list[sympy.Expr]:
+    def symbolic_rows(self, logits: Sequence[sympy.Expr], parameters: Symbols = None) -> list[sympy.Expr]:
         parts = [score.symbolic_rows(logits) for score in self.scores]
         return [self._symbolic_blend(column) for column in zip(*parts, strict=True)]
 
     def symbolic_two_level(
-        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Symbols = None
     ) -> tuple[sympy.Expr, sympy.Expr]:
         raised, other = zip(*(score.symbolic_two_level(u, v, m) for score in self.scores), strict=True)
         return self._symbolic_blend(raised), self._symbolic_blend(other)

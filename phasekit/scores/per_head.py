@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 from phasekit.errors import InputError
 from phasekit.scores.base import Score
 from phasekit.scores.composite import Composite
 
 if TYPE_CHECKING:
-    import sympy
     from torch import Tensor
 
+    from phasekit.scores.base import Learned
     from phasekit.scores.parameters import ScoreParameters
+
+    #: Picks the heads of one component out of a tensor.
+    _Of: TypeAlias = Callable[[Tensor], Tensor]
 
 
 class PerHead(Composite):
@@ -33,51 +36,29 @@ class PerHead(Composite):
 
         return PerHeadParameters(self.scores, heads)
 
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         self._check_mask(mask, logits)
         return self._deal(
             parameters, logits, lambda score, own, of: score.rows(of(logits), None if mask is None else of(mask), own)
         )
 
-    def attention_weights(
-        self,
-        query: Tensor,
-        key: Tensor,
-        *,
-        scale: float | None = None,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-        offset: int = 0,
+    def weights_from(
+        self, query: Tensor, key: Tensor, scale: float, mask: Tensor | None, parameters: Learned, offset: int
     ) -> Tensor:
-        def head(score: Score, own: Mapping[str, Tensor] | None, of: Callable[[Tensor], Tensor]) -> Tensor:
+        def head(score: Score, own: Learned, of: _Of) -> Tensor:
             shown = None if mask is None else of(mask)
-            return score.attention_weights(of(query), of(key), scale=scale, mask=shown, parameters=own, offset=offset)
+            return score.weights_from(of(query), of(key), scale, shown, own, offset)
 
         self._check_mask(mask, query)
         return self._deal(parameters, query, head)
 
-    def pull_back(
-        self,
-        logits: Tensor,
-        weights: Tensor,
-        upstream: Tensor,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-    ) -> Tensor:
-        def head(score: Score, own: Mapping[str, Tensor] | None, of: Callable[[Tensor], Tensor]) -> Tensor:
-            shown = None if mask is None else of(mask)
-            return score.pull_back(of(logits), of(weights), of(upstream), shown, own)
+    def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:
+        def head(score: Score, own: Learned, of: _Of) -> Tensor:
+            return score.logit_gradient(of(z), of(p), of(g), None if mask is None else of(mask), own)
 
-        return self._deal(parameters, logits, head)
+        return self._deal(parameters, z, head)
 
-    def _deal(
-        self,
-        parameters: Mapping[str, Tensor] | None,
-        full: Tensor,
-        head: Callable[[Score, Mapping[str, Tensor] | None, Callable[[Tensor], Tensor]], Tensor],
-    ) -> Tensor:
+    def _deal(self, parameters: Learned, full: Tensor, head: Callable[[Score, Learned, _Of], Tensor]) -> Tensor:
         """Run every component on its own heads, and put the heads back in order."""
         import torch
 
@@ -98,18 +79,10 @@ class PerHead(Composite):
         if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, full.shape[-3] if full.dim() > 2 else 1):
             raise InputError("mask", tuple(mask.shape), f"must have 1 or {full.shape[-3]} heads")
 
-    def symbolic_rows(
-        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> list[sympy.Expr]:
-        raise self._no_single_row()
+    def _no_single_row(self, *_: Any, **__: Any) -> NoReturn:
+        raise InputError("score", self.name, "has a row map for each head; take its components one by one")
 
-    def symbolic_two_level(
-        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> tuple[sympy.Expr, sympy.Expr]:
-        raise self._no_single_row()
-
-    def _no_single_row(self) -> InputError:
-        return InputError("score", self.name, "has a row map for each head; take its components one by one")
+    symbolic_rows = symbolic_two_level = _no_single_row
 
 
 def _every(tensor: Tensor, first: int, step: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from phasekit.scores.base import Score
@@ -10,6 +10,8 @@ from phasekit.scores.base import Score
 if TYPE_CHECKING:
     import sympy
     from torch import Tensor
+
+    from phasekit.scores.base import Learned, Symbols
 
 
 class SASoftmax(Score):
@@ -21,45 +23,30 @@ class SASoftmax(Score):
     name: ClassVar[str] = "sa-softmax"
     normalised: ClassVar[bool] = False
 
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.precision import widen
 
         self.values(parameters, logits)
-        return (widen(logits) * self._softmax(logits, mask)).to(logits.dtype)
+        z = widen(logits)
+        return (z * self._softmax(z, mask)).to(logits.dtype)
 
-    def pull_back(
-        self,
-        logits: Tensor,
-        weights: Tensor,
-        upstream: Tensor,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-    ) -> Tensor:
-        from phasekit.scores.precision import widen
-
-        z, a, g = widen(logits), widen(weights), widen(upstream)
-        return (self._softmax(logits, mask) * (g + z * g - (a * g).sum(dim=-1, keepdim=True))).to(logits.dtype)
+    def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:
+        return self._softmax(z, mask) * (g + z * g - (p * g).sum(dim=-1, keepdim=True))
 
     @staticmethod
-    def _softmax(logits: Tensor, mask: Tensor | None) -> Tensor:
+    def _softmax(z: Tensor, mask: Tensor | None) -> Tensor:
         from phasekit.scores.masks import masked_softmax, read_mask
-        from phasekit.scores.precision import widen
 
-        z = widen(logits)
-        return masked_softmax(z, read_mask(mask, logits), z.dtype)
+        return masked_softmax(z, read_mask(mask, z), z.dtype)
 
-    def symbolic_rows(
-        self, logits: Sequence[sympy.Expr], parameters: Mapping[str, sympy.Expr] | None = None
-    ) -> list[sympy.Expr]:
+    def symbolic_rows(self, logits: Sequence[sympy.Expr], parameters: Symbols = None) -> list[sympy.Expr]:
         import sympy
 
         normaliser = sum(sympy.exp(h) for h in logits)
         return [h * sympy.exp(h) / normaliser for h in logits]
 
     def symbolic_two_level(
-        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Symbols = None
     ) -> tuple[sympy.Expr, sympy.Expr]:
         import sympy
 

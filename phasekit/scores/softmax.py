@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from phasekit.scores.elementwise import ElementwiseSoftmax
@@ -10,6 +9,8 @@ from phasekit.scores.elementwise import ElementwiseSoftmax
 if TYPE_CHECKING:
     import sympy
     from torch import Tensor
+
+    from phasekit.scores.base import Learned
 
 
 class Softmax(ElementwiseSoftmax):
@@ -23,9 +24,7 @@ class Softmax(ElementwiseSoftmax):
     def slope(self, z: Tensor, **values: Tensor) -> Tensor:
         return z.new_ones(())
 
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.masks import masked_softmax, read_mask
 
         if mask is None and parameters is None:  # small networks call this so often that checks would cost
@@ -33,22 +32,12 @@ class Softmax(ElementwiseSoftmax):
         self.values(parameters, logits)
         return masked_softmax(logits, read_mask(mask, logits), logits.dtype)
 
-    def pull_back(
-        self,
-        logits: Tensor,
-        weights: Tensor,
-        upstream: Tensor,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-    ) -> Tensor:
+    def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:
         import torch
 
-        from phasekit.scores.precision import widen
-
-        p, g = widen(weights), widen(upstream)
         # one fused kernel for p (g - Σ p g); the mask is in p already: excluded keys have p = 0
         gradient: Tensor = torch._softmax_backward_data(g, p, -1, p.dtype)
-        return gradient.to(logits.dtype)
+        return gradient
 
     def symbolic_transform(self, x: sympy.Expr, **values: sympy.Expr) -> sympy.Expr:
         return x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,6 +12,8 @@ from phasekit.scores.base import Score
 if TYPE_CHECKING:
     import sympy
     from torch import Tensor
+
+    from phasekit.scores.base import Learned, Symbols
 
 _LONGEST_ROW = 8  # 2⁸ possible supports of a symbolic row are still printable
 
@@ -24,32 +26,22 @@ class Sparsemax(Score):
 
     name: ClassVar[str] = "sparsemax"
 
-    def rows(
-        self, logits: Tensor, mask: Tensor | None = None, parameters: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.masks import read_mask
         from phasekit.scores.sparse_rows import entmax_rows
 
         self.values(parameters, logits)
         return entmax_rows(logits, read_mask(mask, logits), 2.0)
 
-    def pull_back(
-        self,
-        logits: Tensor,
-        weights: Tensor,
-        upstream: Tensor,
-        mask: Tensor | None = None,
-        parameters: Mapping[str, Tensor] | None = None,
-    ) -> Tensor:
-        from phasekit.scores.precision import widen
+    def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:
         from phasekit.scores.sparse_rows import entmax_pull_back
 
-        return entmax_pull_back(widen(weights), widen(upstream), 2.0).to(logits.dtype)
+        return entmax_pull_back(p, g, 2.0)
 
     def symbolic_rows(
         self,
         logits: Sequence[sympy.Expr],
-        parameters: Mapping[str, sympy.Expr] | None = None,
+        parameters: Symbols = None,
         support: int | None = None,
     ) -> list[sympy.Expr]:
         """Return one row; τ is the largest of (Σ_{i∈T} h_i − 1)/|T| over all sets T of keys.
@@ -73,7 +65,7 @@ class Sparsemax(Score):
         return [sympy.Max(h - tau, 0) for h in logits]
 
     def symbolic_two_level(
-        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None
+        self, u: sympy.Expr, v: sympy.Expr, m: sympy.Expr, parameters: Symbols = None
     ) -> tuple[sympy.Expr, sympy.Expr]:
         """Return α = 1/m + (1 − 1/m)(u − v), between 0 and 1, and (1 − α)/(m − 1)."""
         import sympy

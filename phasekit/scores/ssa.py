@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import sympy
     from torch import Tensor
 
+    from phasekit.scores.base import Symbols
+
 
 class SSA(ElementwiseSoftmax):
     """A_ij ∝ (1 + b|H_ij|)^(n·sgn H_ij), computed as softmax(t(H)), t(x) = n·sgn(x)·ln(1 + b|x|).
@@ -74,7 +76,7 @@ class SSA(ElementwiseSoftmax):
         n, b = values["n"], values["b"]
         return sympy.Piecewise((n * sympy.log(1 + b * x), x >= 0), (-n * sympy.log(1 - b * x), True))
 
-    def symbolic_weight(self, x: sympy.Expr, parameters: Mapping[str, sympy.Expr] | None = None) -> sympy.Expr:
+    def symbolic_weight(self, x: sympy.Expr, parameters: Symbols = None) -> sympy.Expr:
         import sympy
 
         values = self.symbolic_values(parameters)
