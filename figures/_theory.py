@@ -11,7 +11,7 @@ from phasekit.model import Estimator, Model, Parameters
 from phasekit.theory import solve
 from phasekit.theory.action.softmax import SoftmaxMap
 from phasekit.theory.minima import find_minima
-from phasekit.theory.transitions import find_transitions
+from phasekit.theory.transitions import Transitions
 from phasekit.theory.transitions.table import parameters_without_P
 
 _NODES = 500
@@ -36,17 +36,16 @@ def minima_rows(model: Model, P: ArrayLike) -> pd.DataFrame:
     return rows.sort_values(["branch", "P"], ignore_index=True)
 
 
-def stationary_curve(model: Model, largest_P: float) -> pd.DataFrame:
+def stationary_curve(found: Transitions, largest_P: float) -> pd.DataFrame:
     """Return the stationary points of softmax attention along their curve P(gap): minima and saddle points.
 
     Every gap is stationary at exactly one P, so the curve is followed through its folds; ``branch`` is "global" or
     "metastable" for minima, by their action, and "saddle" between the folds. ``piece`` numbers the stretches of one
     branch, each of which is one line of a picture.
     """
-    action = SoftmaxMap()
+    action, model = SoftmaxMap(), found.model
     p = parameters_without_P(model).ravel()
     widest = 3 * np.log(model.L) + 5
-    found = find_transitions(model)
     at_jump = find_minima(model.at(P=found.values["P_star"])).coordinates["gap"] if found.order == "first" else []
     gaps = np.unique([*np.linspace(0.0, widest, _NODES + 1)[1:], *np.geomspace(1e-3, widest, _NODES), *at_jump])
 

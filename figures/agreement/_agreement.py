@@ -21,6 +21,7 @@ import torch
 from figures._theory import passing
 from figures._trainings import ALL_STARTS, Training, draw_rows, network_rows, trained
 from figures.posterior._samplings import BOTH_ENDS, Sampling, over_data, theory_rows, well_rows
+from phasekit.drawing.presets import Preset
 from phasekit.evidence import to_zero_step
 from phasekit.heads import Selection, build_energy
 from phasekit.model import Estimator, Model
@@ -68,10 +69,10 @@ QUANTITIES = {
 ROOTS = {"c1": "c1_c1", "cG": "cG_cG"}
 
 
-def models(preset: str) -> Iterator[Model]:
+def models(preset: Preset) -> Iterator[Model]:
     """Yield every model without P, linear attention first."""
     for score in SCORES:
-        for V, L in SIZES[preset]:
+        for V, L in SIZES[preset.name]:
             yield Model(V=V, L=L, score=score)
 
 
@@ -82,7 +83,7 @@ def threshold(model: Model, estimator: Estimator) -> float:
     return passing(model, estimator)
 
 
-def comparisons(model: Model, preset: str) -> pd.DataFrame:
+def comparisons(model: Model, preset: Preset) -> pd.DataFrame:
     """Return one row per estimator, P and quantity.
 
     Columns V, L, score, estimator, threshold, ratio, P, quantity, theory, mean, error (standard error over data sets,
@@ -114,9 +115,9 @@ def theory(model: Model, P: tuple[float, ...], estimator: Estimator) -> pd.DataF
     return found.melt(ignore_index=False, value_name="theory", var_name="quantity").reset_index()
 
 
-def adam_rows(model: Model, P: dict[float, int], preset: str) -> pd.DataFrame:
+def adam_rows(model: Model, P: dict[float, int], preset: Preset) -> pd.DataFrame:
     """Return networks at the lowest minimum, averaged over data sets."""
-    draws = EFFORT[preset][0]
+    draws = EFFORT[preset.name][0]
     networks = network_rows(networks_of(model, P, draws))
     kept = draw_rows(networks)
     rows = []
@@ -142,16 +143,16 @@ def networks_of(model: Model, P: dict[float, int], draws: int) -> Selection:
     return trained(Training(model, tuple(P.values()), draws=draws, starts=ALL_STARTS))
 
 
-def sgld_rows(model: Model, P: dict[float, int], preset: str) -> pd.DataFrame:
+def sgld_rows(model: Model, P: dict[float, int], preset: Preset) -> pd.DataFrame:
     """Return SGLD at zero step, averaged over the data sets whose chains agree at every step."""
-    _, data, _, longer = EFFORT[preset]
+    _, data, _, longer = EFFORT[preset.name]
     names = QUANTITIES[model.score.name, "posterior"]
     sampled = {ROOTS.get(name, name): name for name in names} if model.score.name == "linear" else {n: n for n in names}
     parts = []
     for ratio, each in P.items():
         begin, time = begun(model, each, preset), longer * TIMES[model.score.name][ratio]
         stiffest = stiffest_curvature(begin.samples())
-        steps = steps_from(stiffest, STEPS[preset, model.score.name])
+        steps = steps_from(stiffest, STEPS[preset.name, model.score.name])
         runs = [well_rows(sgld(begin, step, time).samples()) for step in steps]
         zero = over_data(at_zero_step(steps, runs))
         zero = zero[zero["quantity"].isin(sampled)].assign(quantity=lambda t: t["quantity"].map(sampled))
@@ -163,9 +164,9 @@ def sgld_rows(model: Model, P: dict[float, int], preset: str) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def begun(model: Model, P: int, preset: str) -> Sampling:
+def begun(model: Model, P: int, preset: Preset) -> Sampling:
     """Return the HMC whose last heads SGLD starts from."""
-    _, data, chains, _ = EFFORT[preset]
+    _, data, chains, _ = EFFORT[preset.name]
     members = chains // len(BOTH_ENDS)
     return Sampling(
         model, (P,), BEGIN, draws=10, thin=1, warmup=BEGIN_WARMUP, data=data, members=members, dtype="float32"

@@ -7,6 +7,7 @@ import pandas as pd
 
 from figures._tables import with_error
 from figures.agreement._agreement import LONGEST, QUANTITIES, STEPS, TIMES
+from phasekit.drawing.presets import Preset
 from phasekit.model import Estimator
 
 METHODS: dict[Estimator, str] = {"map": "Adam", "posterior": "SGLD"}
@@ -64,13 +65,15 @@ def summary_text(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def notes(points: pd.DataFrame, preset: str) -> list[str]:
+def notes(points: pd.DataFrame, preset: Preset) -> list[str]:
     """Return what was filtered or left out, and how the numbers were made."""
     counts = (
         points.drop_duplicates(["score", "estimator", "V", "L", "P"]).groupby("estimator")[["runs", "left_out"]].sum()
     )
     adam, sgld = counts.loc["map"], counts.loc["posterior"]
-    shares = {score: ", ".join(f"{share:g}" for share in STEPS[preset, score]) for score in points["score"].unique()}
+    shares = {
+        score: ", ".join(f"{share:g}" for share in STEPS[preset.name, score]) for score in points["score"].unique()
+    }
     steps = "; ".join(f"{score}: {text}" for score, text in shares.items())
     ratios = "; ".join(f"{score}: {', '.join(f'{r:g}' for r in times)}" for score, times in TIMES.items())
     return [

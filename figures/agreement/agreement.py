@@ -20,6 +20,7 @@ from figures._tables import page
 from figures.agreement._agreement import comparisons, models, theory
 from figures.agreement._agreement_tables import METHODS, notes, sections
 from phasekit.drawing.plotting import LABELS, PAGE, draw_networks, draw_theory, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.files import atomic
 from phasekit.model import Estimator, Model
 
@@ -43,7 +44,7 @@ MARKS = {"map": "o", "posterior": "s"}
 TICKS = {"linear": (0.5, 1, 2, 4), "softmax": (0.5, 1, 2)}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the panels and write the tables."""
     points = pd.concat([comparisons(model, preset) for model in models(preset)], ignore_index=True)
     lines = pd.concat(list(lines_of(points)), ignore_index=True)

@@ -19,6 +19,7 @@ from figures._tables import page, with_error
 from figures._theory import passing
 from figures.posterior._samplings import BOTH_ENDS, Sampling, over_data, theory_rows, well_rows
 from phasekit.drawing.plotting import LABELS, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.files import atomic
 from phasekit.model import Model
 from phasekit.samplers import HMC
@@ -39,9 +40,9 @@ FITTED = 16
 APART = 0.01
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels and write the table."""
-    rows = pd.concat([gap_rows(L, data) for L, data in DATA[preset].items()], ignore_index=True)
+    rows = pd.concat([gap_rows(L, data) for L, data in DATA[preset.name].items()], ignore_index=True)
     powers = power_rows(rows)
     with style():
         figure, panels = new_figure(2, height=4.6, sharex=True)
@@ -49,7 +50,7 @@ def main(out: Path, preset: str) -> list[Path]:
             _draw(axes, name, rows, powers)
         panels[0].set(ylabel="$a_G$: theory − HMC")
         panels[1].set(ylabel="as a shift of ln $P$", xlabel=LABELS["L"], xscale="log")
-        panels[1].set_xticks([*DATA[preset]], [str(L) for L in DATA[preset]])
+        panels[1].set_xticks([*DATA[preset.name]], [str(L) for L in DATA[preset.name]])
         panels[1].xaxis.set_minor_locator(NullLocator())
         panels[0].set_title(f"softmax attention, $V$ = {V}", loc="left")
         panels[0].legend(loc="upper right")

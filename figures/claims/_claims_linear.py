@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from figures import _ensembles
+from figures._sweeps import draw_rows, networks_of_one
 from figures._tables import with_error
-from figures._trainings import draw_rows, network_rows, trained
 from figures.claims._claims import Row, confirmed
 from figures.laws._laws import COPYING_L, COPYING_V, ONSET, ONSET_SHORT, quoted
+from phasekit.drawing.presets import Preset
 from phasekit.model import Inputs, Model
 from phasekit.theory.action.generated import thresholds
 from phasekit.theory.action.linear import LinearMap
@@ -21,14 +21,14 @@ from phasekit.theory.scaling import exponent
 from phasekit.theory.transitions import find_transitions, transition_table
 from phasekit.theory.transitions.table import parameters_without_P
 
-#: Context lengths at which the largest vocabulary with pooling first is searched, and points of the grid of models.
-CONTEXTS, GRID = (16, 64, 256, 1024), 12
+#: Context lengths at which the largest vocabulary with pooling first is searched.
+CONTEXTS = (16, 64, 256, 1024)
 _PLATEAU_AT = 192  # of the P at which networks were trained, one on the plateau
 
 
-def pooling(points: int) -> Iterator[Row]:
+def pooling(preset: Preset) -> Iterator[Row]:
     """C1: second-order onset of uniform pooling at P₁ ~ V²; c₁ rises before c_G."""
-    found = exponent(ONSET.compute(points))
+    found = exponent(ONSET.compute(preset.points))
     yield Row(
         "C1",
         "exponent of P1 in V (token+position, L = 10^7, V to 4·10^4)",
@@ -38,7 +38,7 @@ def pooling(points: int) -> Iterator[Row]:
         "2",
         confirmed(abs(found.value - 2) <= max(0.01, found.uncertainty), "holds for V ≪ L"),
     )
-    short = exponent(ONSET_SHORT.compute(points))
+    short = exponent(ONSET_SHORT.compute(preset.points))
     yield Row(
         "C1",
         "the same where V outgrows L (L = 10^3, V to 4·10^4)",
@@ -47,7 +47,9 @@ def pooling(points: int) -> Iterator[Row]:
         claimed="2",
         verdict="fails for V ≳ L" if short.last < 1.9 else "holds",
     )
-    everywhere = transition_table(Model(V=2, L=2, score="linear").grid(V=_lengths(2, 1e4), L=_lengths(2, 1e5)))
+    everywhere = transition_table(
+        Model(V=2, L=2, score="linear").grid(V=_lengths(1e4, preset), L=_lengths(1e5, preset))
+    )
     quartic, beta = everywhere["quartic"].to_numpy(), everywhere["beta"].to_numpy()
     yield Row(
         "C1",
@@ -91,10 +93,10 @@ def largest_pooling_vocabulary(L: int, inputs: Inputs) -> int:
     return int(V[g**2 / q < 0.5 + 1e-9].max())
 
 
-def copying(points: int, preset: str) -> Iterator[Row]:
+def copying(preset: Preset) -> Iterator[Row]:
     """C2: smooth crossover to copying at P₂ ~ L^{3/2} V^{1/2}; the loss falls, plateaus, falls gradually."""
     for law, setting in ((COPYING_L, "V = 8, L to 10^6"), (COPYING_V, "L = 10^7, V to 4·10^4")):
-        found = exponent(law.compute(points))
+        found = exponent(law.compute(preset.points))
         claimed = law.claimed or math.nan
         yield Row(
             "C2",
@@ -105,7 +107,7 @@ def copying(points: int, preset: str) -> Iterator[Row]:
             f"{claimed:g}",
             confirmed(abs(found.value - claimed) <= max(0.005, found.uncertainty), "holds"),
         )
-    model = _ensembles.LINEAR_TOKENS
+    model, networks = networks_of_one(preset, "map_tokens_linear")
     P1, P2 = (find_transitions(model).values[name] for name in ("P1", "P2"))
     P = np.geomspace(P1 * 1.001, 100 * P2, 2000)
     minima = find_minima(model.grid(P=P))
@@ -130,7 +132,7 @@ def copying(points: int, preset: str) -> Iterator[Row]:
         claimed=f"near 1 − 1/V = {1 - 1 / model.V:.3f}",
         verdict=confirmed(slope[k] > -0.1 and abs(loss[k] - 1 + 1 / model.V) < 0.03, "plateau"),
     )
-    draws = draw_rows(network_rows(trained(_ensembles.linear_tokens_table(preset))))
+    draws = draw_rows(networks)
     here = draws[draws["P"] == _PLATEAU_AT]["loss"]
     error = here.std(ddof=1) / math.sqrt(len(here))
     theory = float(find_minima(model.at(P=_PLATEAU_AT)).loss[0])
@@ -153,5 +155,6 @@ def copying(points: int, preset: str) -> Iterator[Row]:
     )
 
 
-def _lengths(first: float, last: float) -> NDArray[np.float64]:
-    return np.unique(np.geomspace(first, last, GRID).round())
+def _lengths(last: float, preset: Preset) -> NDArray[np.float64]:
+    """Return V or L of the grid of models: 12 at the quick preset."""
+    return np.unique(np.geomspace(2, last, preset.points // 4).round())

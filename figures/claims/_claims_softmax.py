@@ -7,21 +7,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from figures import _ensembles
-from figures._trainings import network_rows, trained
+from figures._sweeps import networks_of_one
 from figures.claims._claims import Row, confirmed
 from figures.laws._laws import JUMP, length_within, quoted, ratio_to_log_squared
+from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.theory.minima import find_minima
 from phasekit.theory.scaling import compare_laws, exponent, scaling_law
 from phasekit.theory.transitions import find_transitions
 
-_JUMP_AT = 823  # of the P at which networks were trained, the one next to P*
 
-
-def jump(points: int, preset: str) -> Iterator[Row]:
+def jump(preset: Preset) -> Iterator[Row]:
     """C3: one first-order transition of softmax attention, P* ~ L ln² L at fixed V; a jump, and no stage between."""
-    data = JUMP.compute(2 * points)
+    data = JUMP.compute(2 * preset.points)
     local = {L: float(np.interp(np.log(L), np.log(data["L"]), data["local_exponent"])) for L in (64, 1e3, 1e6, 1e9)}
     yield Row(
         "C3",
@@ -69,7 +67,7 @@ def jump(points: int, preset: str) -> Iterator[Row]:
         claimed="1 (prefactor ((1 + a)/2)², V = L^a)",
         verdict=confirmed(abs(square[-1] - 1) < 0.1, "holds to 10 %"),
     )
-    wide = exponent(scaling_law(Model(V=2, L=64), "P_star", "V", np.geomspace(1e5, 1e8, points).round()))
+    wide = exponent(scaling_law(Model(V=2, L=64), "P_star", "V", np.geomspace(1e5, 1e8, preset.points).round()))
     yield Row(
         "C3",
         "exponent of P* in V if V ≫ L ln² L (L = 64, V to 10^8)",
@@ -82,8 +80,8 @@ def jump(points: int, preset: str) -> Iterator[Row]:
     yield from _jump_at_64(preset)
 
 
-def _jump_at_64(preset: str) -> Iterator[Row]:
-    model = _ensembles.SOFTMAX
+def _jump_at_64(preset: Preset) -> Iterator[Row]:
+    model, networks = networks_of_one(preset, "softmax_transition")
     found = find_transitions(model)
     values = found.values
     low, high = values["spinodals"]
@@ -95,14 +93,14 @@ def _jump_at_64(preset: str) -> Iterator[Row]:
         values["P_star"],
         verdict=f"{found.order} order",
     )
-    networks = network_rows(trained(_ensembles.softmax_transition(preset)))
-    here = networks[(networks["P"] == _JUMP_AT) & networks["fate"].isin(["kept", "higher energy"])]
+    at = networks["P"][(networks["P"] - values["P_star"]).abs().idxmin()]
+    here = networks[(networks["P"] == at) & networks["fate"].isin(["kept", "higher energy"])]
     for name in ("aG", "loss"):
         before, after = values["jump"][name]
         uniform, copy = (here[here["aG"] < 0.05][name], here[here["aG"] >= 0.05][name])
         yield Row(
             "C3",
-            f"jump of {name} ({where}): theory; networks at P = {_JUMP_AT}, both minima",
+            f"jump of {name} ({where}): theory; networks at P = {at}, both minima",
             f"{before:.4f} to {after:.4f}; {uniform.mean():.4f} to {copy.mean():.4f}",
             after - before,
             claimed="jumps",

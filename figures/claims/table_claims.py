@@ -12,45 +12,35 @@ from pathlib import Path
 
 import pandas as pd
 
-from figures import _ensembles
+from figures._sweeps import networks
 from figures._tables import write_table
-from figures._trainings import network_rows, trained
 from figures.claims._claims import Row
 from figures.claims._claims_linear import copying, pooling
 from figures.claims._claims_softmax import jump
+from phasekit.drawing.presets import Preset
 from phasekit.theory.transitions import find_transitions
 
-#: Values of V or L at which a threshold is computed.
-POINTS = {"quick": 33, "full": 97}
 
-
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Write the table as CSV and Markdown."""
-    points = POINTS[preset]
-    rows = pd.DataFrame(
-        [asdict(row) for row in [*pooling(points), *copying(points, preset), *jump(points, preset), *coverage(preset)]]
-    )
+    rows = pd.DataFrame([asdict(row) for row in [*pooling(preset), *copying(preset), *jump(preset), *coverage(preset)]])
     shown = rows[["claim", "what", "found", "claimed", "verdict"]].rename(columns={"what": "number"})
     return write_table(out / "table_claims", [("Claims of the copy-head paper", shown)], rows)
 
 
-def coverage(preset: str) -> Iterator[Row]:
+def coverage(preset: Preset) -> Iterator[Row]:
     """C5: the two order parameters cover most of the attention pattern of trained networks."""
-    ensembles = {
-        "softmax, positional, V = 8, L = 64, all P": trained(_ensembles.softmax_transition(preset)),
-        "softmax, positional, V = 8, L = 16, all P": trained(_ensembles.softmax_table(preset)),
-        "linear, positional, V = 8, L = 16, P > P1": trained(
-            _ensembles.linear_table(preset), _ensembles.linear_more(preset)
-        ),
-        "softmax, token+position, V = 8, L = 24, below P*": trained(_ensembles.softmax_tokens_table(preset)),
-    }
-    for what, networks in ensembles.items():
-        yield _coverage(what, network_rows(networks))
-    tokens = network_rows(trained(_ensembles.linear_tokens_table(preset), _ensembles.linear_tokens_more(preset)))
-    P1 = find_transitions(_ensembles.LINEAR_TOKENS).values["P1"]
-    what = "linear, token+position, V = 8, L = 24"
-    yield _coverage(f"{what}, P > 2 P1", tokens[tokens["P"] > 2 * P1])
-    yield _coverage(f"{what}, P1 < P < 2 P1", tokens[(tokens["P"] > P1) & (tokens["P"] < 2 * P1)])
+    shown = ("softmax_transition", "linear_transition", "linear_transition_tokens")
+    for model, rows in networks(preset, *shown, "map_positional", "map_tokens_linear", "map_tokens_softmax").items():
+        name = f"{model.score.name}, {model.inputs}, V = {model.V}, L = {model.L}"
+        P1 = find_transitions(model).values.get("P1")
+        if P1 is None:
+            yield _coverage(f"{name}, all P", rows)
+        elif model.inputs == "positional":
+            yield _coverage(f"{name}, P > P1", rows[rows["P"] > P1])
+        else:
+            yield _coverage(f"{name}, P > 2 P1", rows[rows["P"] > 2 * P1])
+            yield _coverage(f"{name}, P1 < P < 2 P1", rows[(rows["P"] > P1) & (rows["P"] < 2 * P1)])
 
 
 def _coverage(what: str, networks: pd.DataFrame) -> Row:

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from figures import _ensembles
+from figures._sweeps import attention, draw_rows, networks
 from figures._tables import with_error, write_table
-from figures._trainings import Training, draw_rows, network_rows, trained
-from phasekit.heads import Selection, onset_ratio
+from phasekit.drawing.presets import Preset
+from phasekit.heads import onset_ratio
 from phasekit.model import Model
 from phasekit.tasks.copy import draw_dataset
 from phasekit.theory.minima import find_minima
@@ -44,18 +45,18 @@ PRINTED: dict[tuple[str, str, int], dict[str, str]] = {
     ("token+position", "softmax", 96): {"U": "41.848", "aG": "0.0023"},
     ("token+position", "softmax", 192): {"U": "82.377", "aG": "0.0100"},
 }
+#: Sweeps of each table.
+TABLES = {
+    "Positional inputs, V = 8, L = 16": ("map_positional",),
+    "Token+position inputs, V = 8, L = 24": ("map_tokens_linear", "map_tokens_softmax"),
+}
+#: Sweeps at k times the data and κ = k; the last one keeps its attention matrices.
+LIMITS = ("map_limit_linear", "map_limit_softmax", "map_limit_tokens")
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Write the tables as CSV and Markdown."""
-    trainings = {
-        "Positional inputs, V = 8, L = 16": [_ensembles.linear_table(preset), _ensembles.softmax_table(preset)],
-        "Token+position inputs, V = 8, L = 24": [
-            _ensembles.linear_tokens_table(preset),
-            _ensembles.softmax_tokens_table(preset),
-        ],
-    }
-    tables = {title: pd.concat([compare(t) for t in parts]) for title, parts in trainings.items()}
+    tables = {title: compare_all(preset, *names) for title, names in TABLES.items()}
     more_data = limit_rows(preset)
     sections = [(title, for_people(table)) for title, table in tables.items()]
     sections.append(("The same theory with k times the data, at κ = k", limits_for_people(more_data)))
@@ -64,17 +65,22 @@ def main(out: Path, preset: str) -> list[Path]:
     return write_table(out / "table_map", sections, numbers, notes)
 
 
-def compare(training: Training) -> pd.DataFrame:
+def compare_all(preset: Preset, *names: str) -> pd.DataFrame:
+    """Return the comparisons of all models of sweeps."""
+    return pd.concat([compare(model, rows) for model, rows in networks(preset, *names).items()], ignore_index=True)
+
+
+def compare(without_P: Model, networks: pd.DataFrame) -> pd.DataFrame:
     """Return one row per P and quantity: theory, networks over data sets, difference, verdict."""
-    networks = network_rows(trained(training))
     draws = draw_rows(networks)
     rows = []
-    for P in sorted(training.P):
-        model = training.model.at(P=float(P))
+    for P in np.unique(networks["P"]):
+        model = without_P.at(P=float(P))
         here, members = draws[draws["P"] == P], networks[networks["P"] == P]
         counts = {"draws": len(here), "kept": int((members["fate"] == "kept").sum()), "networks": len(members)}
         for row in _quantities(model, here):
-            rows.append({"inputs": model.inputs, "score": model.score.name, "P": P, "k": 1, **row, **counts})
+            labels = {"inputs": model.inputs, "score": model.score.name, "P": P, "k": round(model.kappa)}
+            rows.append({**labels, **row, **counts})
     return pd.DataFrame(rows)
 
 
@@ -86,6 +92,8 @@ def _quantities(model: Model, draws: pd.DataFrame) -> Iterator[dict[str, object]
     theory.pop("a1", None)  # a1 = 1 − aG
     starts_at = {"c1": "P1", "cG": "P2", "aG": "P_star"}
     for name, value in theory.items():
+        if value == 0:  # below the onset: there is nothing that a difference could be relative to
+            continue
         threshold = transitions.get(starts_at.get(name, ""))
         above = threshold is not None and threshold < model.P
         allowed = ENERGY if name == "U" else ORDER if above else math.nan
@@ -124,14 +132,11 @@ def at_own_onset(model: Model, P1: float, seeds: pd.Series) -> float:
     return float(np.average(find_minima(model.grid(P=P)).order_parameters["c1"][:, 0], weights=times))
 
 
-def limit_rows(preset: str) -> pd.DataFrame:
+def limit_rows(preset: Preset) -> pd.DataFrame:
     """Return comparisons at k times the data and κ = k: P/κ and P σ_w²/κ, all that the theory knows, stay the same."""
-    parts = []
-    for trainings in _ensembles.limits(preset):
-        for k, training in trainings.items():
-            rows = compare(training)
-            parts.append(rows[rows["quantity"] != "loss"].assign(k=k, P=rows["P"] // k, verdict="", allowed=math.nan))
-    return pd.concat(parts, ignore_index=True)
+    rows = compare_all(preset, *LIMITS)
+    rows = rows[rows["quantity"] != "loss"]
+    return rows.assign(P=rows["P"] // rows["k"], verdict="", allowed=math.nan)
 
 
 def for_people(table: pd.DataFrame) -> pd.DataFrame:
@@ -184,27 +189,30 @@ def _notes(numbers: pd.DataFrame) -> list[str]:
     ]
 
 
-def _third_pattern(limits: pd.DataFrame, preset: str) -> str:
+def _third_pattern(limits: pd.DataFrame, preset: Preset) -> str:
     """Say what remains with token+position inputs when there is plenty of data."""
-    (tokens,) = (each for each in _ensembles.limits(preset) if next(iter(each.values())).model.inputs != "positional")
-    k = max(tokens)
-    rows = limits[(limits["inputs"] == "token+position") & (limits["k"] == k)].set_index("quantity")
-    difference = {name: f"{100 * rows.loc[name, 'difference']:.2g} %" for name in ("U", "c1", "cG")}
-    excess = self_attention_excess(trained(tokens[k]))
-    L = tokens[k].model.L
-    shift = -excess * rows.loc["c1", "mean"] / (L * (L - 1)) / rows.loc["cG", "theory"]
+    model, rows = max(networks(preset, LIMITS[-1]).items(), key=lambda each: each[0].kappa)
+    k, L, matrices = round(model.kappa), model.L, attention(preset, LIMITS[-1])
+    kept = rows[rows["fate"] == "kept"]
+    by_data_set = [
+        np.mean([matrices[str(task)][member] for member in part["member"]], axis=0)
+        for task, part in kept.groupby("task")
+    ]
+    excess = self_attention_excess(np.mean(by_data_set, axis=0))
+    numbers = limits[(limits["inputs"] == "token+position") & (limits["k"] == k)].set_index("quantity")
+    difference = {name: f"{100 * numbers.loc[name, 'difference']:.2g} %" for name in ("U", "c1", "cG")}
+    shift = -excess * numbers.loc["c1", "mean"] / (L * (L - 1)) / numbers.loc["cG", "theory"]
     return (
-        f"Token+position inputs, P = {tokens[1].P[0]}, with {k} times the data: U differs by {difference['U']}, c1 by "
-        f"{difference['c1']}, but cG (no order parameter of a transition yet) by {difference['cG']}. That isn't noise: "
-        f"positions attend to themselves by {100 * excess:.0f} % more than to others, because the token block of G can "
-        "tell equal tokens. The theory's two patterns leave this third one out. Through the row sums it lowers the "
-        f"projection on the copying pattern by c1/(L(L − 1)) times that, {100 * shift:.2g} % of cG."
+        f"Token+position inputs, P = {numbers['P'].iloc[0]}, with {k} times the data: U differs by {difference['U']}, "
+        f"c1 by {difference['c1']}, but cG (no order parameter of a transition yet) by {difference['cG']}. That isn't "
+        f"noise: positions attend to themselves by {100 * excess:.0f} % more than to others, because the token block "
+        "of G can tell equal tokens. The theory's two patterns leave this third one out. Through the row sums it "
+        f"lowers the projection on the copying pattern by c1/(L(L − 1)) times that, {100 * shift:.2g} % of cG."
     )
 
 
-def self_attention_excess(networks: Selection) -> float:
+def self_attention_excess(A: NDArray[np.float64]) -> float:
     """Return by how much the mean weight of a position on itself exceeds that on all but itself and the copied one."""
-    A = networks.mean("A").mean("dataset").to_numpy()
     L = len(A)
     lag = (np.arange(L)[:, None] - np.arange(L)) % L
     return float(A[lag == 0].mean() / A[lag > 1].mean() - 1)

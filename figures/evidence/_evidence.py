@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from figures import _ensembles
 from figures._cache import file_of, kept
+from figures.posterior.posterior_transitions import LINEAR, SOFTMAX
 from phasekit import __version__
+from phasekit.drawing.presets import Preset
 from phasekit.evidence import Loop, sweep, umbrella, windows
 from phasekit.files import write_netcdf
 from phasekit.model import Model
 from phasekit.samplers import HMC, Langevin, Method
 from phasekit.tasks.copy import draw_dataset
 
-LINEAR, SOFTMAX = _ensembles.LINEAR, _ensembles.SOFTMAX
 #: Around the onset, P1 = 230; below, between and above the spinodals, 1363 and 1778, with P* = 1437 between.
 SWEEP_P = {
     LINEAR: (40, 70, 100, 130, 160, 180, 200, 220, 240, 270, 320, 400, 560),
@@ -115,21 +115,21 @@ class Windows(Kept):
         return umbrella(self.model, centres, stiffness, self.method, device="cpu", **settings)
 
 
-def sweeping(model: Model, preset: str) -> Sweeping:
+def sweeping(model: Model, preset: Preset) -> Sweeping:
     """Return the sweep of linear or softmax attention that all figures share.
 
     BAOAB at steps below its limit 2/√curvature, 0.13 for softmax; a draw every eight updates.
     """
-    members, draws = SWEEP_EFFORT[preset]
+    members, draws = SWEEP_EFFORT[preset.name]
     step, dtype = (0.1, "float64") if model == LINEAR else (0.08, "float32")
     return Sweeping(
         model, Langevin(step=step), draws=draws, members=members, warmup=120, dtype=dtype, P=SWEEP_P[model], thin=8
     )
 
 
-def umbrella_windows(P: int, preset: str) -> Windows:
+def umbrella_windows(P: int, preset: Preset) -> Windows:
     """Return windows of softmax attention over aG."""
-    count, members, draws = UMBRELLA_EFFORT[preset]
+    count, members, draws = UMBRELLA_EFFORT[preset.name]
     method = HMC(step=0.05, leaps=16)
     return Windows(SOFTMAX.at(P=float(P)), method, draws, members, warmup=60, dtype="float32", count=count)
 

@@ -17,6 +17,7 @@ import pandas as pd
 
 from figures.evidence._evidence import LINEAR, SOFTMAX, sweeping, umbrella_windows
 from phasekit.drawing.plotting import draw_theory, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.evidence import barrier, density, free_energy, theory_free_energy
 from phasekit.model import Model
 
@@ -27,11 +28,10 @@ if TYPE_CHECKING:
 SHOWN_P = {LINEAR: (160, 240, 320, 560), SOFTMAX: (1000, 1437, 2000)}
 #: Next to P* = 1436.8.
 UMBRELLA_P = 1437
-POINTS = {"quick": 40, "full": 120}
-BINS = {"quick": 36, "full": 60}
+BINS = 36
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the panels."""
     peaks = pd.concat([densities(model, preset) for model in SHOWN_P], ignore_index=True)
     profile, about = profiles(preset)
@@ -54,7 +54,7 @@ def main(out: Path, preset: str) -> list[Path]:
         return save(figure, table, out / "free_energy")
 
 
-def densities(model: Model, preset: str) -> pd.DataFrame:
+def densities(model: Model, preset: Preset) -> pd.DataFrame:
     """Return the density of the order parameter at each of :data:`SHOWN_P`, draws of both ways together."""
     data = sweeping(model, preset).loop().data.isel(dataset=0)
     values = np.abs(data["c1"] + data["cG"]) if model is LINEAR else data["aG"]
@@ -73,12 +73,12 @@ def densities(model: Model, preset: str) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def profiles(preset: str) -> tuple[pd.DataFrame, str]:
+def profiles(preset: Preset) -> tuple[pd.DataFrame, str]:
     """Return rows of F along aG, sampled and of theory, and the sampled barriers in words."""
-    found = free_energy(umbrella_windows(UMBRELLA_P, preset).data(), bins=BINS[preset])
+    found = free_energy(umbrella_windows(UMBRELLA_P, preset).data(), bins=BINS)
     sampled = found.profile.F.to_dataframe().reset_index()
     sampled = sampled.rename(columns={"a": "x", "F": "value"}).assign(error=found.error, kind="umbrella")
-    theory = theory_free_energy(SOFTMAX.at(P=float(UMBRELLA_P)), POINTS[preset])
+    theory = theory_free_energy(SOFTMAX.at(P=float(UMBRELLA_P)), preset.points)
     lines = [
         pd.DataFrame({"x": theory.a, "value": theory[name], "kind": kind})
         for name, kind in (("F", "theory"), ("leading", "mean field"))

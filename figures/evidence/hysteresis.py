@@ -17,6 +17,7 @@ from figures.evidence._evidence import LINEAR, SOFTMAX, over_chains, sweeping
 from figures.posterior._samplings import theory_rows
 from figures.posterior.posterior_transitions import CRITICAL
 from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
+from phasekit.drawing.presets import Preset
 from phasekit.evidence import Loop
 from phasekit.model import Model
 from phasekit.theory.transitions import find_transitions
@@ -27,11 +28,9 @@ if TYPE_CHECKING:
 MARKERS = {"up": "^", "down": "v"}
 NAMES = {"c1_c1": "$c_1$", "cG_cG": "$c_G$", "aG": "$a_G$"}
 COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
-#: Points of the theory's lines.
-POINTS = {"quick": 14, "full": 60}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels."""
     parts, areas, values = [], {}, {}
     for model, names in ((LINEAR, ("c1_c1", "cG_cG")), (SOFTMAX, ("aG",))):
@@ -88,11 +87,11 @@ def sampled(loop: Loop) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _theory(model: Model, values: dict[str, Any], loop: Loop, preset: str) -> pd.DataFrame:
+def _theory(model: Model, values: dict[str, Any], loop: Loop, preset: Preset) -> pd.DataFrame:
     """Return rows of the theory's branches: way "theory", branch 0 with the lowest action."""
     P = loop.data.P.to_numpy()
     special = [*values.get("spinodals", ()), values.get("P_star", P[0])]
-    at = np.unique(np.concatenate([np.geomspace(P[0], P[-1], POINTS[preset]), special]))
+    at = np.unique(np.concatenate([np.geomspace(P[0], P[-1], preset.slow_points), special]))
     rows = theory_rows(model, tuple(at.tolist())).rename(columns={"theory": "value"}).assign(way="theory")
     squares = rows["quantity"].isin(("c1_c1", "cG_cG"))
     rows.loc[squares, "value"] = np.sqrt(rows.loc[squares, "value"])

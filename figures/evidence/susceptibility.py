@@ -18,6 +18,7 @@ import pandas as pd
 
 from figures.evidence._evidence import LINEAR, SOFTMAX, sweeping
 from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
+from phasekit.drawing.presets import Preset
 from phasekit.evidence import Place, posterior_place, susceptibility
 from phasekit.model import Model
 from phasekit.samplers.diagnostics import MIXED
@@ -28,8 +29,6 @@ from phasekit.theory.minima import find_minima
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Points of the theory's lines.
-POINTS = {"quick": 16, "full": 80}
 #: A sweep stays at each P for a short time: these bounds on R̂ and effective draws are loose.
 BOUNDS = {"rhat_max": 1.2, "ess_min": 20.0}
 NAMES = {"c1": "$c_1$", "cG": "$c_G$", "aG": "$a_G$"}
@@ -40,7 +39,7 @@ UPPER = 0.07
 _REACH, _NODES = 16.0, 241
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels against P over the transition's."""
     parts, places = [], {}
     for model in (LINEAR, SOFTMAX):
@@ -76,7 +75,7 @@ def prior_variances(model: Model) -> dict[str, float]:
     return {"aG": row.gg / (L * (1 - 1 / L) ** 2)}
 
 
-def sampled(model: Model, transition: float, preset: str) -> pd.DataFrame:
+def sampled(model: Model, transition: float, preset: Preset) -> pd.DataFrame:
     """Return one row per P, quantity and way; chains of one way that don't agree are left out."""
     loop, prior = sweeping(model, preset).loop(), prior_variances(model)
     # Linear attention: all chains are of one law. Softmax: each way by itself, one may drift while the other stays.
@@ -96,14 +95,14 @@ def sampled(model: Model, transition: float, preset: str) -> pd.DataFrame:
     return pd.DataFrame(rows).dropna(subset="value")
 
 
-def theory(model: Model, place: Place, preset: str) -> pd.DataFrame:
+def theory(model: Model, place: Place, preset: Preset) -> pd.DataFrame:
     """Return one row per P, quantity and branch of the theory, lowest action first."""
     P, transition = sweeping(model, preset).P, place.P
     near = transition * (1 + np.array([-0.1, -0.03, -0.01, 0.01, 0.03, 0.1]))
     if "spinodals" in place.transition.values:
         low, high = place.transition.values["spinodals"]
         near = np.array([1.003 * low, transition, 0.97 * high, 0.997 * high])
-    grid = np.unique(np.concatenate([np.geomspace(P[0], P[-1], POINTS[preset]), near]))
+    grid = np.unique(np.concatenate([np.geomspace(P[0], P[-1], preset.slow_points), near]))
     prior = prior_variances(model)
     rows: list[dict[str, Any]] = []
     for each in grid:

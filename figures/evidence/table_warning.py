@@ -15,10 +15,11 @@ import pandas as pd
 from figures._tables import with_error, write_table
 from figures.evidence._evidence import LINEAR, SOFTMAX, sweeping
 from phasekit.drawing.plotting import SYMBOLS
+from phasekit.drawing.presets import Preset
 from phasekit.evidence import EarlyWarning, early_warning, posterior_place
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Write the tests and the indicators as CSV and Markdown."""
     tests, indicators = [], []
     for model in (LINEAR, SOFTMAX):

@@ -21,6 +21,7 @@ from figures._theory import minima_rows
 from figures._trainings import ALL_STARTS, draw_rows, network_rows
 from figures.factorised._factorised import free_minimum, measured_jump, posterior, rate, trained
 from phasekit.drawing.plotting import LABELS, draw_filtered, draw_networks, draw_theory, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.files import atomic
 from phasekit.heads import select_lowest
 from phasekit.model import Model
@@ -51,9 +52,9 @@ COLOURS = {"P1": "C0", "P2": "C1", "P_star": "C2", "linear": "C1", "softmax": "C
 SYMBOLS = {"P1": "$P_1$ (pooling)", "P2": "$P_2$ (copying)", "P_star": "$P^*$ (softmax)"}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the four panels and write the table."""
-    draws, members, length = EFFORT[preset]
+    draws, members, length = EFFORT[preset.name]
     jumps, laws = jump_rows(draws, members), posterior_rows(length)
     rates = pd.DataFrame([{"score": score, **rates_of(rows)} for score, rows in laws.groupby("score", sort=False)])
     judged = free_rows(members)

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullFormatter
 
-from figures.laws._sweeps import measured
+from figures._sweeps import measured
 from phasekit.drawing.plotting import LABELS, PAGE, SYMBOLS, draw_networks, draw_theory, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.measure import Measurement
 from phasekit.theory.transitions import transition_table
 
@@ -34,10 +35,10 @@ DATA = {"fmt": "x", "color": "0.4", "markersize": 4, "elinewidth": 0.8}
 COLOURS = {"P1": "C0", "P2": "C1", "P_star": "C2"}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Run what is missing of the sweeps, measure, and draw."""
     wanted = {name: [quantity for sweep, quantity in SHOWN if sweep == name] for name, _ in SHOWN}
-    found = {name: measured(name, preset, own_data="P1" in quantities) for name, quantities in wanted.items()}
+    found = {name: measured(preset, name, own_data="P1" in quantities) for name, quantities in wanted.items()}
     laws = [next(law for law in found[name] if law.quantity == quantity) for name, quantity in SHOWN]
     with style():
         figure, axes = new_figure(2, len(laws), width=PAGE, height=3.2, sharex="col", height_ratios=[1.6, 1.0])

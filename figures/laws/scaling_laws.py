@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from figures.laws._laws import COPYING_L, COPYING_V, JUMP, ONSET, ONSET_SHORT, Law, length_within, quoted
 from phasekit.drawing.plotting import LABELS, SYMBOLS, draw_theory, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.theory.scaling import compare_laws, exponent, local_exponent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Values of V or L at which a threshold is computed.
-POINTS = {"quick": 49, "full": 145}
 #: How laws are drawn in both pictures: colour, dashes, words.
 LOOKS: dict[str, tuple[str, Any, str]] = {
     "numeric": ("C0", "-", "numeric"),
@@ -38,9 +37,9 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
 SHOWN = ("numeric", "exact", "self_consistent", "large_L", "leading", "L_ln2_L")
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both pictures."""
-    laws = [(law, law.compute(POINTS[preset])) for law in (ONSET, COPYING_L, COPYING_V, JUMP)]
+    laws = [(law, law.compute(preset.points)) for law in (ONSET, COPYING_L, COPYING_V, JUMP)]
     return [*thresholds(laws, out / "scaling_laws"), *jump_laws(laws[-1][1], out / "scaling_jump")]
 
 

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from figures import _ensembles
+from figures._sweeps import draw_rows, networks_of_one
 from figures._tables import with_error, write_page
 from figures._theory import MIDDLE
-from figures._trainings import draw_rows, network_rows, trained
 from figures.posterior._samplings import theory_rows, well_rows
 from figures.posterior.posterior_transitions import CRITICAL, LINEAR, MARKERS, SOFTMAX, sampling, theory_lines
 from phasekit.drawing.plotting import (
@@ -29,6 +28,7 @@ from phasekit.drawing.plotting import (
     shade_window,
     style,
 )
+from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.samplers import Samples, diagnose
 from phasekit.theory.transitions import find_transitions
@@ -40,7 +40,7 @@ POSTERIOR, MAP = "C3", "0.45"
 TICKS = {"linear": (64, 128, 256, 512), "softmax": (1000, 1500, 2000, 2500)}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels and write the table."""
     models = (LINEAR, SOFTMAX)
     rows = pd.concat([coverage_rows(model, preset) for model in models], ignore_index=True)
@@ -61,7 +61,7 @@ def main(out: Path, preset: str) -> list[Path]:
     return [*files, write_page(out / "posterior_coverage.md", sections, _notes(rows))]
 
 
-def coverage_rows(model: Model, preset: str) -> pd.DataFrame:
+def coverage_rows(model: Model, preset: Preset) -> pd.DataFrame:
     """Return one row per point, of kinds "theory" (P, branch, value), "HMC" and "Adam" (P, data_seed, value).
 
     HMC has the mean of each well with its error, the ratio of means, and ``theory``: the branch nearest to it.
@@ -75,8 +75,7 @@ def coverage_rows(model: Model, preset: str) -> pd.DataFrame:
         min(exact[[P]], key=lambda value, m=mean: abs(value - m)) if np.isfinite(mean) else np.nan
         for P, mean in measured[["P", "mean"]].to_numpy()
     ]
-    training = _ensembles.linear_more(preset) if model is LINEAR else _ensembles.softmax_transition(preset)
-    heads = draw_rows(network_rows(trained(training)))
+    heads = draw_rows(networks_of_one(preset, f"{model.score.name}_transition")[1])
     parts = {
         "theory": _branches(model, preset),
         "HMC": measured.rename(columns={"mean": "value", "mcse": "error"}),
@@ -87,7 +86,7 @@ def coverage_rows(model: Model, preset: str) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True).dropna(axis="columns", how="all")
 
 
-def _branches(model: Model, preset: str) -> pd.DataFrame:
+def _branches(model: Model, preset: Preset) -> pd.DataFrame:
     """Return the theory's branches: P, branch, value, and whether aG is low (softmax: before the jump)."""
     rows = theory_lines(model, preset).pivot(index=["P", "branch"], columns="quantity", values="theory").reset_index()
     low = np.zeros(len(rows), dtype=bool) if model is LINEAR else rows["aG"] < MIDDLE

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from figures import _ensembles
 from figures.posterior._samplings import Sampling, theory_rows, well_rows
 from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
+from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.samplers import HMC
 from phasekit.theory.transitions import find_transitions
@@ -23,13 +23,11 @@ from phasekit.theory.transitions import find_transitions
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LINEAR, SOFTMAX = _ensembles.LINEAR, _ensembles.SOFTMAX
+LINEAR, SOFTMAX = Model(V=8, L=16, score="linear"), Model(V=8, L=64, score="softmax")
 LINEAR_P = (64, 128, 180, 220, 256, 300, 362, 512, 800)
 SOFTMAX_P = (900, 1200, 1437, 1600, 1950, 2500)
 #: Multiples of P1 between which fluctuations are too large for their Gaussian approximation.
 CRITICAL = (0.7, 1.5)
-#: Points of the theory's lines.
-POINTS = {"quick": 25, "full": 80}
 #: Draws of HMC, chains from each end.
 EFFORT = {"quick": (200, 4), "full": (1000, 8)}
 MARKERS = {"uniform": "v", "copy": "^", "copy+uniform": "o"}
@@ -37,7 +35,7 @@ NAMES = {"c1_c1": "$c_1$", "cG_cG": "$c_G$", "aG": "$a_G$"}
 COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels."""
     parts = []
     for model in (LINEAR, SOFTMAX):
@@ -66,16 +64,16 @@ def main(out: Path, preset: str) -> list[Path]:
         return save(figure, table, out / "posterior_transitions")
 
 
-def sampling(model: Model, preset: str) -> Sampling:
+def sampling(model: Model, preset: Preset) -> Sampling:
     """Return the sampling of the linear or softmax model at each P shown, from both ends."""
-    draws, members = EFFORT[preset]
+    draws, members = EFFORT[preset.name]
     return Sampling(model, LINEAR_P if model is LINEAR else SOFTMAX_P, HMC(leaps=8), draws, 2, 300, members=members)
 
 
-def theory_lines(model: Model, preset: str) -> pd.DataFrame:
+def theory_lines(model: Model, preset: Preset) -> pd.DataFrame:
     """Return the branches of the posterior over the range of P sampled; softmax: its spinodals and P* too."""
     P = sampling(model, preset).P
-    grid = np.geomspace(min(P), max(P), POINTS[preset])
+    grid = np.geomspace(min(P), max(P), 3 * preset.slow_points // 2)
     if model is SOFTMAX:
         ends = find_transitions(model, "posterior").values
         grid = np.unique([*grid, *ends["spinodals"], ends["P_star"]])

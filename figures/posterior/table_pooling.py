@@ -13,6 +13,7 @@ import pandas as pd
 
 from figures._tables import with_error, write_table
 from figures.posterior._samplings import Sampling, over_data, well_rows
+from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.samplers import HMC
 from phasekit.theory.minima import find_minima
@@ -27,9 +28,9 @@ EFFORT = {
 NAMES = {"s_s": "s²", "s2": "s₂", "q": "q", "loss": "loss"}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Write the table as CSV and Markdown."""
-    models = EFFORT[preset][0]
+    models = EFFORT[preset.name][0]
     rows = pd.concat([compared(model, P, preset) for model, sizes in models.items() for P in sizes], ignore_index=True)
     for_people = pd.DataFrame(
         {
@@ -55,9 +56,9 @@ def main(out: Path, preset: str) -> list[Path]:
     )
 
 
-def compared(model: Model, P: int, preset: str) -> pd.DataFrame:
+def compared(model: Model, P: int, preset: Preset) -> pd.DataFrame:
     """Return one row per quantity: theory, HMC's mean, its error, data sets."""
-    _, data, draws, members = EFFORT[preset]
+    _, data, draws, members = EFFORT[preset.name]
     samples = Sampling(model, (P,), HMC(leaps=8), draws, 2, 300, data, members).samples()
     found = over_data(with_mean_square(well_rows(samples))).set_index("quantity")
     theory = theory_of(model.at(P=float(P)))

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from figures import _ensembles
 from figures._tables import with_error, write_table
 from figures.posterior._samplings import Sampling, over_data, theory_rows, well_rows
+from phasekit.drawing.presets import Preset
 from phasekit.evidence import to_zero_step
 from phasekit.model import Model
 from phasekit.samplers import HMC, SGLD
 from phasekit.samplers.diagnostics import MIXED
 
-MODELS = {_ensembles.LINEAR: (64, 512), _ensembles.LINEAR.at(score="softmax"): (128, 256, 320)}
+MODELS = {Model(V=8, L=16, score="linear"): (64, 512), Model(V=8, L=16, score="softmax"): (128, 256, 320)}
 #: Data sets, HMC draws, SGLD draws, SGLD chains from each end.
 EFFORT = {"quick": (4, 400, 300, 16), "full": (16, 1000, 1000, 32)}
 #: Steps of SGLD; a draw is recorded every THINNED/step updates, after the same time of warm-up.
@@ -32,11 +32,11 @@ SHOWN = ("c1_c1", "cG_cG", "aG", "q", "loss")
 AGREE = 3.0
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Write the tables as CSV and Markdown."""
     tables, steps = [], []
     for model, P in MODELS.items():
-        data, draws, _, _ = EFFORT[preset]
+        data, draws, _, _ = EFFORT[preset.name]
         hmc = well_rows(Sampling(model, P, HMC(leaps=8), draws, 2, 300, data).samples())
         rows = over_data(hmc).merge(theory_rows(model, P), on=["P", "quantity"])
         tables.append(rows.assign(score=model.score.name))
@@ -59,7 +59,7 @@ def main(out: Path, preset: str) -> list[Path]:
     return write_table(out / "table_posterior", sections, numbers, notes)
 
 
-def sgld_rows(model: Model, P: tuple[int, ...], hmc: pd.DataFrame, preset: str) -> pd.DataFrame:
+def sgld_rows(model: Model, P: tuple[int, ...], hmc: pd.DataFrame, preset: Preset) -> pd.DataFrame:
     """Return one row per P and quantity: means at each step, at zero step, and z against ``hmc`` on the same data."""
     runs = {}
     for step in STEPS:
@@ -87,9 +87,9 @@ def sgld_rows(model: Model, P: tuple[int, ...], hmc: pd.DataFrame, preset: str) 
     return pd.DataFrame(found).reindex(columns=[*dict.fromkeys([*found[0], "zero", "zero_error", "chi2", "z"])])
 
 
-def sgld(model: Model, P: int, step: float, preset: str) -> Sampling:
+def sgld(model: Model, P: int, step: float, preset: Preset) -> Sampling:
     """Return SGLD at one P and step."""
-    _, _, draws, members = EFFORT[preset]
+    _, _, draws, members = EFFORT[preset.name]
     longer = SLOW.get((model.score.name, P), 1)
     return Sampling(
         model,

@@ -10,6 +10,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.patheffects import withStroke
 
 from phasekit.drawing.plotting import new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.saturation import crossover_gap
 from phasekit.saturation.reading import PUBLISHED
 
@@ -17,9 +18,9 @@ LEVELS = (0.5, 1, 2, 5, 10, 20)
 LOWEST = 0.1  # of the colour scale
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the picture."""
-    points = 121 if preset == "quick" else 481
+    points = 3 * preset.points
     n, b = np.meshgrid(np.linspace(1, 5, points), np.geomspace(0.1, 10, points))
     gap = crossover_gap(n, b)
     with style():

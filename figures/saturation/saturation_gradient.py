@@ -13,14 +13,15 @@ import pandas as pd
 
 from figures.saturation._saturation import LOOKS, SCORES, raised, slope_guide, visible, winner_gradients
 from phasekit.drawing.plotting import COLUMN, new_figure, save, style
+from phasekit.drawing.presets import Preset
 
 N = 1.5
 OTHERS = (1.0, 0.0, -1.0)
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the picture."""
-    points = 160 if preset == "quick" else 800
+    points = 4 * preset.points
     gap = np.geomspace(1e-1, 1e4, points)
     logits = raised(OTHERS, gap)
     tables = []

@@ -13,6 +13,7 @@ import pandas as pd
 
 from figures.saturation._saturation import LOOKS, SCORES, magnified, off_winner, raised, slope_guide, visible
 from phasekit.drawing.plotting import PAGE, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.saturation import limit_weights
 
 N = 1.5
@@ -21,9 +22,9 @@ OTHERS = (1.0, 0.0, -1.0)
 LOWEST = 1e-8
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the picture."""
-    points = 160 if preset == "quick" else 800
+    points = 4 * preset.points
     x = np.geomspace(1e-1, 1e4, points)
     panels = {
         "z = (2, 1, −1)": (magnified(SHARED, x), r"magnification $\lambda$"),

@@ -12,6 +12,7 @@ import pandas as pd
 
 from figures.saturation._saturation import SCORES, Floats, magnified, raised, shares
 from phasekit.drawing.plotting import PAGE, new_figure, save, style
+from phasekit.drawing.presets import Preset
 
 ROW = (2.0, 1.0, 0.0, -1.0)
 OTHERS = (1.0, 0.0, -1.0)
@@ -19,9 +20,9 @@ OTHERS = (1.0, 0.0, -1.0)
 LOOKS = (("C0", "-"), ("C1", "-"), ("C2", (0, (5, 1.5))), ("C3", (0, (2, 2))))
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both pictures."""
-    points = 200 if preset == "quick" else 1000
+    points = 4 * preset.points
     lam, gap = np.geomspace(1e-2, 1e3, points), np.geomspace(1e-2, 1e3, points)
     names = [f"$z = {entry:g}$" for entry in ROW]
     raised_names = [r"$z = 1 + \Delta$", *(f"$z = {entry:g}$" for entry in OTHERS)]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from figures.laws._sweeps import networks
 from phasekit.fates import FATES
 from phasekit.model import Model
 from phasekit.theory.minima import find_minima
@@ -28,18 +27,6 @@ def label(model: Model) -> str:
     if name == "entmax":
         return f"{numbers['alpha']}-entmax"
     return f"softmax, T = {numbers['T']}" if name == "temperature" else name
-
-
-def of_sweeps(preset: str, *names: str) -> dict[Model, pd.DataFrame]:
-    """Return the networks of sweeps, one frame a model, those of one model in different sweeps together."""
-    parts: dict[Model, list[pd.DataFrame]] = {}
-    for name in names:
-        for model, rows in networks(name, preset).items():
-            parts.setdefault(model, []).append(rows)
-    return {
-        model: pd.concat(rows, ignore_index=True).drop_duplicates(["P", "data_seed", "start", "number"])
-        for model, rows in parts.items()
-    }
 
 
 def beside_theory(model: Model, rows: pd.DataFrame) -> pd.DataFrame:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from figures.scores._endpoints import POSTERIOR, posterior_endpoints
-from figures.scores._scores import CROSSOVERS, JUMPS, NARROW, gaps, of_sweeps
+from figures._sweeps import networks
+from figures.scores._scores import CROSSOVERS, JUMPS, NARROW, gaps
 from phasekit.drawing.plotting import LABELS, PAGE, SYMBOLS, draw_theory, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.scores import SSA
 from phasekit.theory.transitions import Family, critical_endpoint, critical_exponents, transition_table
@@ -30,12 +31,15 @@ POINTS = {"quick": 7, "full": 33}
 #: Contexts, and where n_c is looked for.
 CONTEXTS, BETWEEN, BETWEEN_TIED = (16, 4096), (1.001, 8.0), (1.001, 100.0)
 PLANE = Model(V=8, L=64, score=SSA(n=2, b=1))
+#: Under the posterior an endpoint takes a minute or more: contexts (one of them unless the preset is full), and where.
+POSTERIOR_CONTEXTS, POSTERIOR_BETWEEN = (16, 32, 64), (1.2, 6.0)
+POSTERIOR = "$V$ = 8, $b$ = 1, posterior"
 TEMPERATURES, SHARPNESS = (0.2, 5.0), (1.05, 4.5)
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the four panels."""
-    points = POINTS[preset]
+    points = POINTS[preset.name]
     with style():
         figure, ((upper_left, upper_right), (lower_left, lower_right)) = new_figure(2, 2, width=PAGE, height=5.6)
         tables = [
@@ -47,7 +51,7 @@ def main(out: Path, preset: str) -> list[Path]:
         return save(figure, pd.concat(tables, ignore_index=True), out / "score_endpoints")
 
 
-def _sharpness(axes: Axes, points: int, preset: str) -> pd.DataFrame:
+def _sharpness(axes: Axes, points: int, preset: Preset) -> pd.DataFrame:
     """Draw n_c(L)."""
     L = np.unique(np.geomspace(*CONTEXTS, points).round())
     lines = {
@@ -63,7 +67,7 @@ def _sharpness(axes: Axes, points: int, preset: str) -> pd.DataFrame:
         found = critical_endpoint(model.grid(L=L), Family("n", between, line)).to_dataframe().reset_index()
         draw_theory(axes, found["L"], found["n"], color=f"C{k}", label=label)
         tables.append(found.assign(panel="n_c", label=label))
-    sampled = posterior_endpoints(preset)
+    sampled = posterior_endpoints(POSTERIOR_CONTEXTS if preset.name == "full" else POSTERIOR_CONTEXTS[:1])
     axes.plot(sampled["L"], sampled["n"], "s", color="C0", markerfacecolor="white", markersize=4, label=POSTERIOR)
     axes.set(xscale="log", yscale="log", xlabel=LABELS["L"], ylabel="$n_c$", ylim=(1, 30))
     _plain_ticks(axes.yaxis, (1, 2, 3, 5, 10, 20))
@@ -72,7 +76,16 @@ def _sharpness(axes: Axes, points: int, preset: str) -> pd.DataFrame:
     return pd.concat([*tables, sampled.assign(panel="n_c", label=POSTERIOR)], ignore_index=True)
 
 
-def _plane(axes: Axes, points: int, preset: str) -> pd.DataFrame:
+def posterior_endpoints(contexts: tuple[int, ...]) -> pd.DataFrame:
+    """Return n_c and P_c of SSA (V = 8, b = 1) under the posterior: L, n, P."""
+    rows = []
+    for L in contexts:
+        found = critical_endpoint(PLANE.at(L=L), Family("n", POSTERIOR_BETWEEN), "posterior")
+        rows.append({"L": L, "n": float(found["n"]), "P": float(found["P"])})
+    return pd.DataFrame(rows)
+
+
+def _plane(axes: Axes, points: int, preset: Preset) -> pd.DataFrame:
     """Draw the (n, P) plane at L = 64, with networks."""
     end = critical_endpoint(PLANE, Family("n", (1.01, 8)))
     n_c, P_c = float(end["n"]), float(end["P"])
@@ -87,7 +100,7 @@ def _plane(axes: Axes, points: int, preset: str) -> pd.DataFrame:
     )
     axes.plot(n_c, P_c, "o", color="C1", markersize=5, label="endpoint")
     tables = [above["P_star"].to_dataframe().reset_index(), below["P_x"].to_dataframe().reset_index()]
-    for model, rows in of_sweeps(preset, CROSSOVERS, JUMPS, NARROW).items():
+    for model, rows in networks(preset, CROSSOVERS, JUMPS, NARROW).items():
         if model.score.name != "ssa" or (model.V, model.L) != (PLANE.V, PLANE.L):
             continue
         share = gaps(rows).groupby("P")["apart"].mean()

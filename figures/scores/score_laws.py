@@ -15,6 +15,7 @@ import pandas as pd
 from figures._tables import page
 from figures.scores._score_laws import CASES, STRENGTH, Case, V, closed_along, follow
 from phasekit.drawing.plotting import LABELS, draw_theory, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.files import atomic
 from phasekit.theory.closed_forms import REGIMES
 
@@ -32,10 +33,10 @@ SHOWN = (8, 16, 24)
 _COLOURS = {name: f"C{k}" for k, name in enumerate(dict.fromkeys(case.name for case in CASES))}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the picture, and write the table."""
     first, last = DECADES
-    L = np.exp2(np.arange(first, last + 1, STEP[preset], dtype=np.float64))
+    L = np.exp2(np.arange(first, last + 1, STEP[preset.name], dtype=np.float64))
     found = [(case, follow(case, L)) for case in CASES]
     with style():
         figure, panels = new_figure(len(STRENGTH), 2, height=5.6, sharex=True)

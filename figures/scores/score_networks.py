@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullFormatter
 
+from figures._sweeps import networks
 from figures._theory import minima_rows
-from figures.scores._scores import CROSSOVERS, JUMPS, NARROW, SPARSEMAX, label, of_sweeps
+from figures.scores._scores import CROSSOVERS, JUMPS, NARROW, SPARSEMAX, label
 from phasekit.drawing.plotting import (
     LABELS,
     PAGE,
@@ -27,6 +28,7 @@ from phasekit.drawing.plotting import (
     shade_window,
     style,
 )
+from phasekit.drawing.presets import Preset
 from phasekit.theory.corrections.sampling_force import sparsemax_on_drawn_data
 from phasekit.theory.transitions import Transitions, find_transitions
 
@@ -38,16 +40,16 @@ if TYPE_CHECKING:
 
 CONTEXT = 64
 COLUMNS = 4
-NODES, DRAWN_NODES = 121, 17
+NODES = 121
 START = {"uniform": ("C0", -1), "copy": ("C1", 1)}
 #: Networks from the two ends are drawn this far (relative) to the left and right of their P.
 ASIDE = 0.012
 RANGE = (0.35, 3.2)
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw a panel for each score."""
-    found = of_sweeps(preset, CROSSOVERS, JUMPS, NARROW, SPARSEMAX)
+    found = networks(preset, CROSSOVERS, JUMPS, NARROW, SPARSEMAX)
     shown = {model: rows for model, rows in found.items() if model.L == CONTEXT and model.kappa == 1}
     more = {model.at(kappa=1.0): rows for model, rows in found.items() if model.L == CONTEXT and model.kappa == 16}
     order = sorted(shown, key=lambda model: (model.score.name == "sparsemax", label(model)))
@@ -58,7 +60,7 @@ def main(out: Path, preset: str) -> list[Path]:
             rows, COLUMNS, width=PAGE, height=2.0 * rows + 0.5, sharex=True, sharey=True, squeeze=False
         )
         for axes, model in zip(panels.flat, order, strict=False):
-            tables += _panel(axes, model, shown[model], more.get(model))
+            tables += _panel(axes, model, shown[model], more.get(model), preset)
         for axes in panels.flat[len(order) :]:
             axes.set_axis_off()
         for axes in panels[-1]:
@@ -72,7 +74,9 @@ def main(out: Path, preset: str) -> list[Path]:
         return save(figure, pd.concat(tables, ignore_index=True), out / "score_networks")
 
 
-def _panel(axes: Axes, model: Model, rows: pd.DataFrame, more: pd.DataFrame | None) -> list[pd.DataFrame]:
+def _panel(
+    axes: Axes, model: Model, rows: pd.DataFrame, more: pd.DataFrame | None, preset: Preset
+) -> list[pd.DataFrame]:
     """Draw theory and networks of one score, and return the numbers."""
     found = find_transitions(model)
     first = found.order == "first"
@@ -83,7 +87,7 @@ def _panel(axes: Axes, model: Model, rows: pd.DataFrame, more: pd.DataFrame | No
         shade_window(axes, (low / at, high / at))
     tables = [theory]
     if model.score.name == "sparsemax":
-        drawn = drawn_line(model, at)
+        drawn = drawn_line(model, at, preset)
         draw_theory(axes, drawn["P"] / at, drawn["aG"], color="C3")
         tables.append(drawn)
         if more is not None:
@@ -114,9 +118,9 @@ def _lines(axes: Axes, model: Model, found: Transitions, at: float) -> pd.DataFr
     return rows.assign(kind="theory")
 
 
-def drawn_line(model: Model, at: float) -> pd.DataFrame:
+def drawn_line(model: Model, at: float, preset: Preset) -> pd.DataFrame:
     """Return aG and U of sparsemax with the sampling force, against P."""
-    P = at * np.geomspace(*RANGE, DRAWN_NODES)
+    P = at * np.geomspace(*RANGE, preset.slow_points)
     heads = [sparsemax_on_drawn_data(model.at(P=float(value)), rows=512) for value in P]
     return pd.DataFrame({"P": P, "aG": [h.aG for h in heads], "U": [h.U for h in heads], "kind": "sampling force"})
 

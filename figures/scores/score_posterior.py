@@ -24,6 +24,7 @@ from phasekit.drawing.plotting import (
     shade_window,
     style,
 )
+from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.samplers import HMC, Samples
 from phasekit.scores import SSA
@@ -37,12 +38,11 @@ MODELS = {n: Model(V=8, L=64, score=SSA(n=n, b=1)) for n in (1.2, 1.5, 4.0)}
 SAMPLED = {"quick": (0.85, 1.0, 1.3), "full": (0.7, 0.85, 0.95, 1.0, 1.05, 1.15, 1.3, 1.6)}
 #: Draws of HMC, chains from each end.
 EFFORT = {"quick": (120, 3), "full": (600, 8)}
-POINTS = {"quick": 12, "full": 40}
 RANGE = (0.6, 1.6)
 STARTS = {"uniform": ("v", "C0"), "copy": ("^", "C1")}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw a panel for each n."""
     tables = []
     with style():
@@ -56,11 +56,11 @@ def main(out: Path, preset: str) -> list[Path]:
         return save(figure, pd.concat(tables, ignore_index=True), out / "score_posterior")
 
 
-def _panel(axes: Axes, n: float, model: Model, preset: str) -> pd.DataFrame:
+def _panel(axes: Axes, n: float, model: Model, preset: Preset) -> pd.DataFrame:
     found = find_transitions(model, "posterior")
     at = threshold(found)
-    draws, members = EFFORT[preset]
-    P = tuple(sorted({round(at * factor) for factor in SAMPLED[preset]}))
+    draws, members = EFFORT[preset.name]
+    P = tuple(sorted({round(at * factor) for factor in SAMPLED[preset.name]}))
     sampled = _ends(Sampling(model, P, HMC(leaps=8), draws, 2, 300, members=members).samples())
     theory = _theory(model, found, at, preset)
     if found.order == "first":
@@ -99,9 +99,9 @@ def threshold(found: Transitions) -> float:
     return float(found.values["P_star"] if found.order == "first" else found.values["P_x"])
 
 
-def _theory(model: Model, found: Transitions, at: float, preset: str) -> pd.DataFrame:
+def _theory(model: Model, found: Transitions, at: float, preset: Preset) -> pd.DataFrame:
     """Return the branches: "only" one minimum, or "low" and "high" between the spinodals."""
-    P = at * np.geomspace(*RANGE, POINTS[preset])
+    P = at * np.geomspace(*RANGE, preset.slow_points)
     if found.order == "first":
         low, high = found.values["spinodals"]
         P = np.unique(np.concatenate([P, [low * (1 + 1e-6), at, high * (1 - 1e-6)]]))

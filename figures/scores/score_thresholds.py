@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.scores import Score, parse_score
 from phasekit.theory.compare import DEFAULT_SCORES
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
 
 VOCABULARY = 8
 CONTEXTS = (8, 4096)
-POINTS = {"quick": 28, "full": 73}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw a line for each score."""
-    L = np.unique(np.geomspace(*CONTEXTS, POINTS[preset]).round())
+    L = np.unique(np.geomspace(*CONTEXTS, preset.points).round())
     with style():
         figure, axes = new_figure(1, width=5.0, height=3.6)
         tables = [_line(axes, k, parse_score(words), words, L) for k, words in enumerate(DEFAULT_SCORES)]

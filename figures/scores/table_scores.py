@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from figures._sweeps import measured, networks
 from figures._tables import with_error, write_table
-from figures.laws._sweeps import measured
 from figures.scores._scores import (
     APART,
     CROSSOVERS,
@@ -23,8 +23,8 @@ from figures.scores._scores import (
     counts,
     gaps,
     label,
-    of_sweeps,
 )
+from phasekit.drawing.presets import Preset
 from phasekit.measure import Size
 from phasekit.model import Model
 from phasekit.theory.corrections.sampling_force import sparsemax_on_drawn_data
@@ -37,14 +37,14 @@ LOCATED = (JUMPS, NARROW, SCALING)
 ENERGY = 0.005
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Write the tables as CSV and Markdown."""
-    located = {size.model: size for name in LOCATED for law in measured(name, preset, False) for size in law.sizes}
-    models = of_sweeps(preset, *LOCATED, CROSSOVERS)
+    located = {size.model: size for name in LOCATED for law in measured(preset, name) for size in law.sizes}
+    models = networks(preset, *LOCATED, CROSSOVERS)
     passages = pd.DataFrame([passage(model, rows, located.get(model)) for model, rows in models.items()])
     passages = passages.sort_values(["score", "L"], ignore_index=True)
     shifts = pd.DataFrame(
-        [row for model, rows in of_sweeps(preset, SPARSEMAX).items() for row in shift(model, rows)]
+        [row for model, rows in networks(preset, SPARSEMAX).items() for row in shift(model, rows)]
     ).sort_values(["L", "P/kappa", "kappa"], ignore_index=True)
     sections = [
         ("Passages to copying, V = 8", passages_for_people(passages)),

@@ -14,80 +14,86 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from matplotlib.colors import PowerNorm
+from numpy.typing import NDArray
 
-from figures import _ensembles
-from figures._trainings import trained
+from figures._sweeps import attention, networks_of_one
 from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
-from phasekit.heads import Selection
+from phasekit.drawing.presets import Preset
 from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-#: What is shown: training set size, fate of the network, and its title.
-LINEAR = ((32, "kept", "no pattern"), (136, "kept", "pooling"), (1088, "kept", "copying"))
-SOFTMAX = ((700, "kept", "uniform"), (880, "kept", "copying"), (880, "higher energy", "metastable"))
+#: Sweeps, and what is shown of each: a multiple of a transition, the fate of the network, and its title.
+SHOWN: dict[str, tuple[tuple[float, str, str, str], ...]] = {
+    "linear_transition_tokens": (
+        (0.7, "P1", "kept", "no pattern"),
+        (2.8, "P1", "kept", "pooling"),
+        (2.6, "P2", "kept", "copying"),
+    ),
+    "softmax_transition": (
+        (0.9, "P_star", "kept", "uniform"),
+        (1.05, "P_star", "kept", "copying"),
+        (1.05, "P_star", "higher energy", "metastable"),
+    ),
+}
 TICKS = (0, 0.005, 0.02, 0.05, 0.1, 0.15)
 
 
-def main(out: Path, preset: str) -> list[Path]:
-    """Draw both rows."""
-    rows = {
-        "linear": (trained(_ensembles.linear_tokens_more(preset)), LINEAR),
-        "softmax": (trained(_ensembles.softmax_transition(preset)), SOFTMAX),
-    }
+def main(out: Path, preset: Preset) -> list[Path]:
+    """Draw a row for each sweep."""
     tables = []
     with style():
         figure, panels = new_figure(2, 3, height=4.6)
-        for axes_row, (score, (networks, shown)) in zip(panels, rows.items(), strict=True):
-            chosen = [one_of(networks, P, fate) for P, fate, _ in shown]
-            scale = PowerNorm(0.5, 0.0, max(float(np.max(network["A"])) for network in chosen))
-            for axes, network, (P, fate, name) in zip(axes_row, chosen, shown, strict=True):
-                image = _draw(axes, network, scale, f"{name}\n{LABELS['P']} = {P}")
-                tables.append(rows_of(network).assign(score=score, P=P, fate=fate))
+        for axes_row, (name, shown) in zip(panels, SHOWN.items(), strict=True):
+            model, networks = networks_of_one(preset, name)
+            matrices, values = attention(preset, name), find_transitions(model).values
+            chosen = [one_of(networks, factor * values[threshold], fate) for factor, threshold, fate, _ in shown]
+            weights = [matrices[network["task"]][network["member"]] for network in chosen]
+            largest = max(float(A.max()) for A in weights)
+            for axes, A, network, (*_, title) in zip(axes_row, weights, chosen, shown, strict=True):
+                parameters = network[[name for name in ("c1", "cG", "a1", "aG") if name in network]].astype(float)
+                image = _draw(axes, A, parameters, PowerNorm(0.5, 0.0, largest), f"{title}\n$P$ = {network['P']}")
+                tables.append(rows_of(A, parameters).assign(score=model.score.name, **network[["P", "fate"]]))
             axes_row[0].set_ylabel("query position")
             axes_row[1].set_xlabel("key position")
             for axes in axes_row[1:]:
                 axes.set_yticklabels([])
             bar = figure.colorbar(image, ax=axes_row, location="bottom", aspect=40, pad=0.02)
-            bar.set_label(f"weight, {score} attention ({_transitions(networks)})")
-            bar.set_ticks([tick for tick in TICKS if tick <= scale.vmax])
+            where = ", ".join(f"{SYMBOLS[name]} = {P:.0f}" for name, P in values.items() if name in SYMBOLS)
+            bar.set_label(f"weight, {model.score.name} attention ({where})")
+            bar.set_ticks([tick for tick in TICKS if tick <= largest])
             bar.ax.xaxis.set_major_formatter("{x:g}")
         return save(figure, pd.concat(tables, ignore_index=True), out / "attention_matrices")
 
 
-def one_of(networks: Selection, P: int, fate: str) -> dict[str, object]:
-    """Return matrix and order parameters of the first network of that P and fate."""
-    data = networks.data
-    for d in np.flatnonzero(data.P.values == P):
-        for m in np.flatnonzero(data.fate.values[d] == fate):
-            row = data.isel(dataset=d, member=m)
-            names = [name for name in ("c1", "cG", "a1", "aG") if name in data]
-            return {"A": row["A"].to_numpy(), **{name: float(row[name]) for name in names}}
-    raise LookupError(f"no network of P = {P} is {fate}")
+def one_of(networks: pd.DataFrame, P: float, fate: str) -> pd.Series:
+    """Return the row of the first network of a fate at the trained P nearest to ``P``.
+
+    Raises
+    ------
+    LookupError
+        If no network met that fate.
+    """
+    found = networks[networks["fate"] == fate]
+    if found.empty:
+        raise LookupError(f"no network is {fate}")
+    return found.loc[np.log(found["P"] / P).abs().idxmin()]
 
 
-def rows_of(network: dict[str, object]) -> pd.DataFrame:
-    """Return a matrix as rows: query, key, weight."""
-    A = np.asarray(network["A"])
+def rows_of(A: NDArray[np.float64], parameters: pd.Series) -> pd.DataFrame:
+    """Return a matrix as rows: query, key, weight, and the network's order parameters."""
     query, key = np.indices(A.shape)
-    parameters = {name: value for name, value in network.items() if name != "A"}
-    return pd.DataFrame({"query": query.ravel(), "key": key.ravel(), "weight": A.ravel(), **parameters})
+    rows = pd.DataFrame({"query": query.ravel(), "key": key.ravel(), "weight": A.ravel()})
+    return rows.assign(**parameters)
 
 
-def _draw(axes: Axes, network: dict[str, object], scale: PowerNorm, title: str) -> AxesImage:
-    A = np.asarray(network["A"])
+def _draw(axes: Axes, A: NDArray[np.float64], parameters: pd.Series, scale: PowerNorm, title: str) -> AxesImage:
     image = axes.imshow(
         np.maximum(A, 0.0), norm=scale, interpolation="nearest", extent=(0.5, len(A) + 0.5, len(A) + 0.5, 0.5)
     )
-    parameters = [f"{LABELS[name]} = {value:.3f}" for name, value in network.items() if name != "A"]
-    axes.set_title("\n".join([title, *parameters]), fontsize=7, loc="left")
+    words = [f"{LABELS[str(name)]} = {value:.3f}" for name, value in parameters.items()]
+    axes.set_title("\n".join([title, *words]), fontsize=7, loc="left")
     axes.set(xticks=[1, len(A)], yticks=[1, len(A)])
     return image
-
-
-def _transitions(networks: Selection) -> str:
-    """Return where the transitions of the networks' model are: "P₁ = 48, P₂ = 414"."""
-    values = find_transitions(networks.model).values
-    return ", ".join(f"{SYMBOLS[name]} = {values[name]:.0f}" for name in ("P1", "P2", "P_star") if name in values)

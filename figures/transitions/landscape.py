@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import LogNorm
 
-from figures._ensembles import LINEAR_TOKENS
 from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.theory.action.linear import LinearMap
 from phasekit.theory.minima import find_minima
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-MODEL = LINEAR_TOKENS
+MODEL = Model(V=8, L=24, score="linear", inputs="token+position")
 #: Training set sizes below P₁, between P₁ and P₂, and above P₂, in units of the transition just below.
 SIZES = {"below": ("P1", 0.7), "between": ("P1", 3.5), "above": ("P2", 2.5)}
 C1, CG = 0.52, 0.26  # half widths of the frame
-#: Points of the grid along c1 and cG: S changes much faster with cG.
-POINTS = {"quick": (61, 301), "full": (121, 601)}
+#: S changes so much faster with cG than with c1 that there are so many times the points along cG.
+FINER = 5
 LEVELS = np.logspace(-1, 3, 17)
 _LOOKS = {
     "global": {"marker": "o", "markerfacecolor": "C1", "markeredgecolor": "white", "markersize": 5.5},
@@ -37,7 +37,7 @@ _LOOKS = {
 }
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the three landscapes above each other."""
     thresholds = find_transitions(MODEL).values
     tables = []
@@ -45,7 +45,7 @@ def main(out: Path, preset: str) -> list[Path]:
         figure, panels = new_figure(3, height=5.6, sharex=True, sharey=True)
         for axes, (name, (threshold, factor)) in zip(panels, SIZES.items(), strict=True):
             P = float(round(factor * thresholds[threshold]))
-            grid = landscape(MODEL.at(P=P), POINTS[preset])
+            grid = landscape(MODEL.at(P=P), (preset.points, FINER * preset.points))
             minima = minima_of(MODEL.at(P=P))
             image = _draw(axes, grid, minima)
             relation = {

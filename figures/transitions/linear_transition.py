@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from figures import _ensembles
+from figures._sweeps import draw_rows, networks_of_one
 from figures._theory import minima_rows
-from figures._trainings import Training, draw_rows, network_rows, trained
 from phasekit.drawing.plotting import (
     LABELS,
     draw_filtered,
@@ -25,8 +24,8 @@ from phasekit.drawing.plotting import (
     save,
     style,
 )
-from phasekit.model import Model
-from phasekit.theory.transitions import find_transitions
+from phasekit.drawing.presets import Preset
+from phasekit.theory.transitions import Transitions, find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,23 +34,17 @@ if TYPE_CHECKING:
 COLOURS = {"c1": "C0", "cG": "C1", "loss": "C2", "coverage": "C3"}
 
 
-def main(out: Path, preset: str) -> list[Path]:
-    """Draw both pictures."""
-    positional = [_ensembles.linear_table(preset), _ensembles.linear_more(preset)]
-    tokens = [_ensembles.linear_tokens_table(preset), _ensembles.linear_tokens_more(preset)]
-    shown = _ensembles.SHOWN_DRAWS[preset]
-    return [
-        *picture(_ensembles.LINEAR, positional, shown, out / "linear_transition"),
-        *picture(_ensembles.LINEAR_TOKENS, tokens, shown, out / "linear_transition_tokens"),
-    ]
+def main(out: Path, preset: Preset) -> list[Path]:
+    """Draw both pictures, each from the sweep of its name."""
+    return [*picture("linear_transition", out, preset), *picture("linear_transition_tokens", out, preset)]
 
 
-def picture(model: Model, trainings: list[Training], draws: int, stem: Path) -> list[Path]:
-    """Draw order parameters, loss and coverage of one model, with the first ``draws`` data sets of each P."""
-    networks = network_rows(trained(*trainings))
-    networks = networks[networks["data_seed"] < draws]
-    theory = theory_rows(model, networks["P"].min(), networks["P"].max())
-    thresholds = find_transitions(model).values
+def picture(sweep: str, out: Path, preset: Preset) -> list[Path]:
+    """Draw order parameters, loss and coverage of one model."""
+    model, networks = networks_of_one(preset, sweep)
+    found = find_transitions(model)
+    theory = theory_rows(found, networks["P"].min(), networks["P"].max())
+    thresholds = found.values
     kept, filtered = draw_rows(networks), networks[networks["fate"] == "higher energy"]
     with style():
         figure, panels = new_figure(3, height=5.2, sharex=True, height_ratios=[1.6, 1.2, 1.0])
@@ -80,14 +73,14 @@ def picture(model: Model, trainings: list[Training], draws: int, stem: Path) -> 
         _room_above_one(lower)
         _legend(figure, upper, theory, networks)
         upper.set_title(f"linear attention, {model.inputs}, $V$ = {model.V}, $L$ = {model.L}", loc="left")
-        return save(figure, pd.concat([theory, networks.assign(kind="network")], ignore_index=True), stem)
+        return save(figure, pd.concat([theory, networks.assign(kind="network")], ignore_index=True), out / sweep)
 
 
-def theory_rows(model: Model, smallest_P: float, largest_P: float) -> pd.DataFrame:
+def theory_rows(found: Transitions, smallest_P: float, largest_P: float) -> pd.DataFrame:
     """Return all minima against P, the transitions among the points; the theory's coverage is 1 by construction."""
-    thresholds = [P for P in find_transitions(model).values.values() if P is not None]
+    thresholds = [P for P in found.values.values() if P is not None]
     P = np.unique([*np.geomspace(smallest_P, largest_P, 300), *thresholds])
-    rows = minima_rows(model, P)
+    rows = minima_rows(found.model, P)
     return rows.assign(kind="theory", coverage=np.where(rows["copying_share"].notna(), 1.0, np.nan))
 
 

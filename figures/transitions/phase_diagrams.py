@@ -19,6 +19,7 @@ from matplotlib.patches import Patch
 from figures._theory import stationary_P
 from phasekit.drawing.pictures import draw_phase_diagram
 from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
+from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.theory.diagram import phase_diagram
 from phasekit.theory.transitions.table import parameters_without_P
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 V, L = 8, 16
-#: Points of a diagram along each axis.
-POINTS = {"quick": 80, "full": 250}
 #: What is varied beside P, from where to where, and the range of P.
 RANGES: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "L": ((4, 1024), (20, 1e5)),
@@ -44,7 +43,7 @@ _NAMES: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
 _CRITICAL: dict[str, Any] = {"marker": "o", "color": "C1", "markeredgecolor": "white", "markersize": 4.5}
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the four diagrams."""
     tables = []
     with style():
@@ -52,7 +51,7 @@ def main(out: Path, preset: str) -> list[Path]:
         for row, other in zip(panels, RANGES, strict=True):
             for axes, score in zip(row, ("linear", "softmax"), strict=True):
                 model = Model(V=V, L=L, score=score)
-                diagram = diagram_of(model, other, POINTS[preset])
+                diagram = diagram_of(model, other, 5 * preset.points // 3)
                 mesh = draw_phase_diagram(axes, diagram, other, "P")
                 end = critical_point(model, other) if score == "softmax" else None
                 if end is not None:

@@ -1,7 +1,7 @@
 """Softmax attention against P: both branches, the saddle point, P*, spinodals; theory and Adam from both ends.
 
-V = 8, L = 64. Networks start on the uniform branch, on the copy branch and at random. Inside the window they end in
-either minimum; those of higher energy are filtered out, and lie on the metastable branch.
+Networks (those of the sweep of this name) start on the uniform branch, on the copy branch and at random. Inside the
+window they end in either minimum; those of higher energy are filtered out, and lie on the metastable branch.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from matplotlib.ticker import NullFormatter
 
-from figures import _ensembles
+from figures._sweeps import draw_rows, networks_of_one
 from figures._theory import pieces, stationary_curve
-from figures._trainings import draw_rows, network_rows, trained
 from phasekit.drawing.plotting import (
     LABELS,
     draw_filtered,
@@ -26,23 +25,24 @@ from phasekit.drawing.plotting import (
     shade_window,
     style,
 )
+from phasekit.drawing.presets import Preset
 from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MODEL = _ensembles.SOFTMAX
 COLOURS = {"aG": "C1", "loss": "C2", "coverage": "C3"}
 TICKS = (300, 500, 1000, 2000, 4000)
 
 
-def main(out: Path, preset: str) -> list[Path]:
+def main(out: Path, preset: Preset) -> list[Path]:
     """Draw order parameters, loss and coverage."""
-    networks = network_rows(trained(_ensembles.softmax_transition(preset)))
-    curve = stationary_curve(MODEL, networks["P"].max())
+    model, networks = networks_of_one(preset, "softmax_transition")
+    transitions = find_transitions(model)
+    found = transitions.values
+    curve = stationary_curve(transitions, networks["P"].max())
     curve = curve[curve["P"] >= networks["P"].min()].assign(kind="theory", coverage=1.0)
-    found = find_transitions(MODEL).values
     with style():
         figure, panels = new_figure(3, height=5.4, sharex=True, height_ratios=[1.8, 1.2, 0.9])
         for axes, name in zip(panels, COLOURS, strict=True):
@@ -61,7 +61,7 @@ def main(out: Path, preset: str) -> list[Path]:
         lower.yaxis.get_major_formatter().set_useOffset(False)
         lower.xaxis.set_minor_formatter(NullFormatter())
         _legend(figure, upper, networks)
-        upper.set_title(f"softmax attention, {MODEL.inputs}, $V$ = {MODEL.V}, $L$ = {MODEL.L}", loc="left")
+        upper.set_title(f"softmax attention, {model.inputs}, $V$ = {model.V}, $L$ = {model.L}", loc="left")
         table = pd.concat([curve, networks.assign(kind="network")], ignore_index=True)
         return save(figure, table, out / "softmax_transition")
 

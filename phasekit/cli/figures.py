@@ -17,9 +17,9 @@ import typer
 
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.output import working, write
+from phasekit.drawing.presets import PRESETS, Preset
 from phasekit.errors import InputError
 
-PRESETS = ("quick", "full")
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -27,7 +27,7 @@ def figures(
     names: Annotated[list[str] | None, typer.Argument(help="Which figures; all if left out.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for pictures and tables.")] = Path("build/figures"),
     preset: Annotated[
-        str, typer.Option("--preset", help="quick: minutes on two cores; full: more seeds and finer grids.")
+        str, typer.Option("--preset", help="tiny: a test; quick: minutes on two cores; full: finer grids, more seeds.")
     ] = "quick",
     scripts: Annotated[Path, typer.Option("--scripts", help="Folder of the scripts.")] = CHECKOUT / "figures",
     show_list: Annotated[bool, typer.Option("--list", help="List the figures and what they show, and stop.")] = False,
@@ -49,7 +49,7 @@ def figures(
             write(f"{name}: {_headline(load(known[name]))}\n")
         return
     folder = output_folder(out)
-    failed = [name for name in names or known if not _draw(name, known[name], folder, preset)]
+    failed = [name for name in names or known if not _draw(name, known[name], folder, PRESETS[preset])]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
         raise typer.Exit(CHECK_FAILED)
@@ -86,11 +86,11 @@ def load(script: Path) -> ModuleType:
     return module
 
 
-def _draw(name: str, script: Path, out: Path, preset: str) -> bool:
+def _draw(name: str, script: Path, out: Path, preset: Preset) -> bool:
     begun = time.perf_counter()
     try:
         with working(f"drawing {name}"):
-            draw: Callable[[Path, str], list[Path]] = load(script).main
+            draw: Callable[[Path, Preset], list[Path]] = load(script).main
             files = draw(out, preset)
     except (Exception, SystemExit):  # one broken script must not keep the others from being drawn
         traceback.print_exc()

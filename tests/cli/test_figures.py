@@ -7,7 +7,7 @@ GOOD = '''"""A picture of nothing."""
 
 def main(out, preset):
     path = out / "{name}.csv"
-    path.write_text(preset)
+    path.write_text(preset.name)
     return [path]
 '''
 

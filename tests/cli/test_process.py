@@ -57,6 +57,12 @@ def test_closed_streams_are_no_error(closed):
             assert result.stdout == ""  # errors go nowhere else if standard error is closed
 
 
+def test_a_misspelt_backend_of_matplotlib_is_no_error(process, tmp_path):
+    task = ["diagram", "-V", "8", "--x", "L=16,32", "--y", "P=100,200", "--out", tmp_path]
+    result = process(*task, env={**os.environ, "MPLBACKEND": "nonsense"})
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_characters_that_the_locale_lacks_are_escaped(process, tmp_path):
     task = ["diagram", "-V", "8", "--x", "L=16,32", "--y", "P=100,200", "--out", tmp_path / "größe"]
     settings = {"env": {**os.environ, "PYTHONIOENCODING": "ascii"}}

@@ -1,15 +1,20 @@
-"""Figures are tested on trainings of seconds and few points (see small.py); every script runs once."""
+"""Figures are tested on the numbers that they write, at the tiny preset: sweeps of seconds and few points."""
 
+import importlib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 import pytest
 import torch
 from matplotlib.figure import Figure
 
-from figures import _cache, _ensembles
+import figures
+from figures import _cache
 from phasekit.drawing import plotting
+from phasekit.drawing.presets import TINY
 from tests.figures import small
 
 #: The one picture whose PNG and PDF are written too: that costs seconds, and is plotting's job (see test_plotting.py).
@@ -22,6 +27,17 @@ class Drawn(NamedTuple):
     files: list[Path]
     figures: dict[str, Figure]
 
+    def numbers(self, name: str) -> pd.DataFrame:
+        """Return the table behind a picture."""
+        (path,) = (path for path in self.files if path.name == f"{name}.csv")
+        return pd.read_csv(path, low_memory=False)
+
+
+def script(name):
+    """Import a script, wherever its chapter is."""
+    (path,) = Path(figures.__file__).parent.glob(f"*/{name}.py")
+    return importlib.import_module(f"figures.{path.parent.name}.{name}")
+
 
 @pytest.fixture(autouse=True)
 def one_thread():
@@ -33,51 +49,35 @@ def one_thread():
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory):
-    """Where trained networks are kept during the tests: each is trained once."""
-    return tmp_path_factory.mktemp("runs")
+def tiny(tmp_path_factory):
+    """The tiny preset, with stores of its own: each sweep runs once."""
+    return replace(TINY, runs=tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="session")
-def drawn(tmp_path_factory, runs):
-    """Run a script with small settings, once however often it is asked for; return what it wrote."""
+def drawn(tmp_path_factory, tiny):
+    """Run a script at the tiny preset, once however often it is asked for; return what it wrote."""
 
     @cache
     def run(name):
-        figures = {}
+        made = []
+        render = plotting._drawn
 
-        def keep(figure, table, stem):
-            figures[stem.name] = figure
+        def keep(figure, form, metadata):
+            made.append(figure)
             if name == RENDERED:
-                return plotting.save(figure, table, stem)
-            with plotting.style():
-                figure.draw_without_rendering()
-            csv = stem.with_name(f"{stem.name}.csv")
-            plotting._as_frame(table).to_csv(csv, index=False)
-            return [csv]
+                return render(figure, form, metadata)
+            figure.draw_without_rendering()
+            return b""
 
         with pytest.MonkeyPatch.context() as patch:
-            make_small(patch, runs)
-            if hasattr(small.SCRIPTS[name], "save"):
-                patch.setattr(small.SCRIPTS[name], "save", keep)
-            files = small.SCRIPTS[name].main(tmp_path_factory.mktemp(name), "quick")
-        return Drawn(files, figures)
+            patch.setattr(plotting, "_drawn", keep)
+            patch.setattr(_cache, "FOLDER", tiny.runs / "kept")
+            for module, attributes in small.ATTRIBUTES.get(name, {}).items():
+                for attribute, value in attributes.items():
+                    patch.setattr(f"figures.{module}.{attribute}", value)
+            files = script(name).main(tmp_path_factory.mktemp(name), tiny)
+        stems = [path.stem for path in files if path.suffix == ".png"]
+        return Drawn(files, dict(zip(stems, made[::2], strict=True)))
 
     return run
-
-
-@pytest.fixture
-def tiny(monkeypatch, runs):
-    """Let the figures train next to nothing and compute few points."""
-    make_small(monkeypatch, runs)
-
-
-def make_small(patch, runs):
-    patch.setattr(_cache, "FOLDER", runs)
-    for name, training in small.TRAININGS.items():
-        patch.setattr(_ensembles, name, lambda preset, training=training: training)
-    patch.setattr(_ensembles, "limits", lambda preset: small.LIMITS)
-    patch.setattr(_ensembles, "SHOWN_DRAWS", {"quick": 2})
-    for script, attributes in small.POINTS.items():
-        for name, value in attributes.items():
-            patch.setattr((small.SCRIPTS | small.HELPERS)[script], name, value)

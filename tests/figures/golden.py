@@ -1,24 +1,47 @@
-"""The numbers behind the theory-only pictures, at few points: rewrite them with ``python -m tests.figures.golden``."""
+"""The numbers behind pictures of theory alone, at few points; ``python -m tests.figures.golden`` rewrites them."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from tests.figures import small
+import pandas as pd
+
+from figures.laws._laws import COPYING_L, COPYING_V, JUMP, ONSET, ONSET_SHORT
+from figures.laws.scaling_laws import rows_of as law_rows
+from figures.transitions import landscape, phase_diagrams
+from phasekit.model import Model
+from phasekit.theory.transitions import find_transitions
 
 FOLDER = Path(__file__).with_name("golden")
-THEORY_ONLY = ("landscape", "phase_diagrams", "scaling_laws")
 
 
-def tables(files: list[Path]) -> list[Path]:
-    """Return the CSV files among those that a script wrote."""
-    return [path for path in files if path.suffix == ".csv"]
+def landscapes() -> pd.DataFrame:
+    """Return the landscape at 7 × 5 points, and its minima, at each P shown."""
+    values = find_transitions(landscape.MODEL).values
+    parts = []
+    for threshold, factor in landscape.SIZES.values():
+        model = landscape.MODEL.at(P=float(round(factor * values[threshold])))
+        parts += [landscape.landscape(model, (7, 5)).assign(kind="landscape")]
+        parts += [landscape.minima_of(model).assign(kind="minimum")]
+    return pd.concat(parts, ignore_index=True)
 
+
+def diagrams() -> pd.DataFrame:
+    """Return the four phase diagrams at 6 × 6 points."""
+    parts = []
+    for other in phase_diagrams.RANGES:
+        for score in ("linear", "softmax"):
+            model = Model(V=phase_diagrams.V, L=phase_diagrams.L, score=score)
+            end = phase_diagrams.critical_point(model, other) if score == "softmax" else None
+            parts.append(phase_diagrams.rows_of(phase_diagrams.diagram_of(model, other, 6), score, other, end))
+    return pd.concat(parts, ignore_index=True)
+
+
+def laws() -> pd.DataFrame:
+    """Return the scaling laws at 9 values of V or L."""
+    return pd.concat([law_rows(law, law.compute(9)) for law in (ONSET_SHORT, ONSET, COPYING_L, COPYING_V, JUMP)])
+
+
+TABLES = {"landscape": landscapes, "phase_diagrams": diagrams, "scaling_laws": laws}
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for script in THEORY_ONLY:
-        for attribute, value in small.POINTS[script].items():
-            setattr(small.SCRIPTS[script], attribute, value)
-        with TemporaryDirectory() as scratch:
-            for csv in tables(small.SCRIPTS[script].main(Path(scratch), "quick")):
-                (FOLDER / csv.name).write_bytes(csv.read_bytes())
+    for name, table in TABLES.items():
+        table().to_csv(FOLDER / f"{name}.csv", index=False)

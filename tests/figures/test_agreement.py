@@ -11,6 +11,7 @@ from figures.agreement._agreement import at_zero_step, begun, steps_from, stiffe
 from figures.agreement._agreement_tables import notes, summary
 from figures.posterior._samplings import Sampling
 from phasekit.drawing.plotting import PAGE
+from phasekit.drawing.presets import QUICK, TINY
 from phasekit.heads import build_energy
 from phasekit.model import Model
 from phasekit.samplers import HMC
@@ -18,7 +19,7 @@ from phasekit.tasks.copy import draw_dataset
 from phasekit.theory.minima import find_minima
 from tests.figures import small
 
-TINY = Model(V=3, L=6, score="linear")
+SMALL = Model(V=3, L=6, score="linear")
 
 
 @pytest.fixture
@@ -74,24 +75,25 @@ def test_stiffest_curvature_is_the_largest_eigenvalue_of_the_hessian(score, fold
 
 
 def test_theory_of_linear_attention_is_the_root_of_second_moments():
-    found = find_minima(TINY.at(P=150.0), "posterior")
-    rows = theory(TINY, (150,), "posterior").set_index("quantity")["theory"]
+    found = find_minima(SMALL.at(P=150.0), "posterior")
+    rows = theory(SMALL, (150,), "posterior").set_index("quantity")["theory"]
     for name in ("c1", "cG"):
         square = found.order_parameters[name][0] ** 2 + found.variance(name)[0]
         assert rows[name] == pytest.approx(np.sqrt(square))
     assert rows["loss"] == pytest.approx(found.loss[0])
-    lowest = theory(TINY, (150,), "map").set_index("quantity")["theory"]
-    assert lowest["U"] == pytest.approx(find_minima(TINY.at(P=150.0)).action[0])
+    lowest = theory(SMALL, (150,), "map").set_index("quantity")["theory"]
+    assert lowest["U"] == pytest.approx(find_minima(SMALL.at(P=150.0)).action[0])
 
 
 def test_sgld_starts_from_both_ends_and_samples_what_hmc_does(folder, monkeypatch):
     """c1, cG, q and loss of one small head, beside a long HMC."""
-    monkeypatch.setitem(_agreement.EFFORT, "quick", (1, 1, 4, 1.0))
+    monkeypatch.setitem(_agreement.EFFORT, "tiny", (1, 1, 4, 1.0))
+    monkeypatch.setitem(_agreement.STEPS, ("tiny", "linear"), (0.4, 0.2))
     monkeypatch.setitem(_agreement.TIMES, "linear", {3.0: 150.0})
-    begin = begun(TINY, 120, "quick")
+    begin = begun(SMALL, 120, TINY)
     assert {*begin.samples().posterior.start.values.tolist()} == {"uniform", "copy"}
-    rows = _agreement.sgld_rows(TINY, {3.0: 120}, "quick").set_index("quantity")
-    exact = Sampling(TINY, (120,), HMC(leaps=8), 1500, 1, 200, members=2).samples().invariants().isel(dataset=0)
+    rows = _agreement.sgld_rows(SMALL, {3.0: 120}, TINY).set_index("quantity")
+    exact = Sampling(SMALL, (120,), HMC(leaps=8), 1500, 1, 200, members=2).samples().invariants().isel(dataset=0)
     for name, square in (("c1", "c1_c1"), ("cG", "cG_cG"), ("q", "q"), ("loss", "loss")):
         expected = float(exact[square].mean())
         expected = np.sqrt(expected) if name != square else expected
@@ -122,17 +124,17 @@ def test_the_summary_counts_each_side_of_the_threshold():
     assert (above["points"], above["unknown"], above["within"]) == (2, 0, 1)
     assert (above["median"], above["largest"]) == (pytest.approx(0.015), 0.02)
     sampled = points.assign(estimator="posterior", left_out=1)
-    told = notes(pd.concat([points, sampled]), "quick")
+    told = notes(pd.concat([points, sampled]), QUICK)
     assert told[0].startswith("Adam: 3 of 36 networks")
     assert told[1].startswith("SGLD: 3 of 36 data sets")
 
 
 def test_agreement_is_drawn_for_both_methods_and_sizes(drawn):
-    files, figures = drawn("agreement")
-    (figure,) = figures.values()
+    result = drawn("agreement")
+    (figure,) = result.figures.values()
     assert figure.get_figwidth() == PAGE
     assert len(figure.axes) == len(agreement.PANELS) * len(agreement.COLUMNS)
-    numbers = pd.read_csv(files[0])
+    numbers = result.numbers("agreement")
     runs = numbers[numbers["kind"] == "runs"]
     assert {*runs["estimator"]} == {"map", "posterior"}
     adam = runs[(runs["estimator"] == "map") & (runs["ratio"] > 1) & (runs["quantity"] == "U")]
@@ -141,8 +143,8 @@ def test_agreement_is_drawn_for_both_methods_and_sizes(drawn):
     sgld = runs[(runs["estimator"] == "posterior") & (runs["quantity"] == "loss")].dropna(subset="mean")
     assert len(sgld) > 0
     np.testing.assert_allclose(sgld["mean"], sgld["theory"], rtol=0.25)  # two data sets of few tokens
-    assert files[-1].read_text().count("## ") == 5
-    assert small.POINTS["_agreement"]["TIMES"].keys() == _agreement.TIMES.keys()
+    assert result.files[-1].read_text().count("## ") == 5
+    assert small.ATTRIBUTES["agreement"]["agreement._agreement"]["TIMES"].keys() == _agreement.TIMES.keys()
 
 
 def test_powers_of_size_are_found_with_their_error():

@@ -10,6 +10,7 @@ from figures import _cache
 from figures.evidence import _evidence, free_energy, hysteresis, susceptibility, table_warning
 from figures.evidence._evidence import LINEAR, SOFTMAX
 from phasekit.drawing import plotting
+from phasekit.drawing.presets import TINY
 from phasekit.evidence import Place, early_warning
 from phasekit.evidence import susceptibility as measure
 from phasekit.theory.minima import find_minima
@@ -40,11 +41,9 @@ def small(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cache, "FOLDER", tmp_path_factory.mktemp("runs"))
         patch.setattr(_evidence, "SWEEP_P", SIZES)
-        patch.setattr(_evidence, "SWEEP_EFFORT", {"quick": (3, 16)})
-        patch.setattr(_evidence, "UMBRELLA_EFFORT", {"quick": (9, 1, 24)})
+        patch.setattr(_evidence, "SWEEP_EFFORT", {"tiny": (3, 16)})
+        patch.setattr(_evidence, "UMBRELLA_EFFORT", {"tiny": (9, 1, 24)})
         patch.setattr(free_energy, "SHOWN_P", {LINEAR: (40, 400), SOFTMAX: (900, 1437, 2600)})
-        for script, points in ((hysteresis, 3), (susceptibility, 3), (free_energy, 12)):
-            patch.setattr(script, "POINTS", {"quick": points})
         patch.setattr(hysteresis, "find_transitions", transitions)
         patch.setattr(susceptibility, "posterior_place", place)
         patch.setattr(table_warning, "posterior_place", place)
@@ -67,7 +66,7 @@ def drawn(tmp_path_factory):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(script, "save", keep)
-            script.main(tmp_path_factory.mktemp("out"), "quick")
+            script.main(tmp_path_factory.mktemp("out"), TINY)
         return kept["figure"], kept["table"]
 
     return run
@@ -85,7 +84,7 @@ def test_pictures_are_as_wide_as_a_column_and_labelled(script, drawn):
 
 
 def test_sweeps_are_sampled_once_and_noticed_when_data_change(monkeypatch):
-    sweeping = _evidence.sweeping(LINEAR, "quick")
+    sweeping = _evidence.sweeping(LINEAR, TINY)
     first = sweeping.data()
     monkeypatch.setattr(_evidence, "sweep", lambda *_, **__: pytest.fail("sampled again"))
     assert sweeping.data().identical(first)
@@ -98,7 +97,7 @@ def test_sweeps_are_sampled_once_and_noticed_when_data_change(monkeypatch):
 def test_hysteresis_shows_means_of_both_ways_beside_theory(drawn):
     figure, table = drawn(hysteresis)
     for model, name in ((LINEAR, "c1"), (SOFTMAX, "aG")):
-        data = _evidence.sweeping(model, "quick").loop().data[name].isel(dataset=0)
+        data = _evidence.sweeping(model, TINY).loop().data[name].isel(dataset=0)
         part = table[(table["score"] == model.score.name) & (table["quantity"].isin((name, f"{name}_{name}")))]
         for way in ("up", "down"):
             values = data.sel(direction=way)
@@ -129,7 +128,7 @@ def test_one_peak_or_two(drawn):
 def test_susceptibility_is_the_variance_over_that_without_data(drawn):
     _, table = drawn(susceptibility)
     row = table[(table["kind"] == "sampled") & (table["quantity"] == "c1") & (table["P"] == 80)]
-    found = measure(_evidence.sweeping(LINEAR, "quick").loop().samples(80), **susceptibility.BOUNDS)
+    found = measure(_evidence.sweeping(LINEAR, TINY).loop().samples(80), **susceptibility.BOUNDS)
     prior = 1 / 16**2 + 1 / (16**2 * 15)
     if len(row):  # chains of 16 draws may disagree
         assert row["value"].item() == pytest.approx(float(found.variance[0, 0, 0]) / prior)
@@ -147,10 +146,10 @@ def test_fluctuations_beyond_gaussian_agree_with_the_hessian_far_from_the_onset(
 
 
 def test_the_table_tells_what_early_warning_tells(tmp_path, capsys):
-    csv, md = table_warning.main(tmp_path, "quick")
+    csv, md = table_warning.main(tmp_path, TINY)
     table = pd.read_csv(csv)
     told = table[table["part"] == "test"].set_index("score")
-    up = _evidence.sweeping(LINEAR, "quick").loop().data["c1"].isel(dataset=0, drop=True).sel(direction="up")
+    up = _evidence.sweeping(LINEAR, TINY).loop().data["c1"].isel(dataset=0, drop=True).sel(direction="up")
     found = early_warning(up, place(LINEAR).P)
     assert told["warned"]["linear"] == found.warned
     assert told["variance τ"]["linear"] == pytest.approx(found.tau["variance"])

@@ -3,14 +3,15 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from figures import _cache, _ensembles
-from figures._trainings import Training
+from figures import _cache
 from figures.posterior import posterior_coverage
 from figures.posterior._samplings import Sampling, theory_rows
 from phasekit import Model
+from phasekit.drawing.presets import TINY
 from phasekit.samplers import HMC
 from tests.figures import reading
 
@@ -26,13 +27,14 @@ def small(tmp_path_factory):
         patch.setattr(posterior_coverage, "LINEAR", SMALL)
         patch.setattr(posterior_coverage, "sampling", lambda model, preset: SAMPLED)
         patch.setattr(posterior_coverage, "theory_lines", lambda model, preset: theory_rows(model, GRID))
-        patch.setattr(_ensembles, "linear_more", lambda preset: Training(SMALL, (6, 60), draws=1, steps=300))
+        heads = pd.DataFrame({"P": [6, 60], "data_seed": 0, "fate": "kept", "coverage": [0.5, 0.99]})
+        patch.setattr(posterior_coverage, "networks_of_one", lambda preset, name: (SMALL, heads))
         yield
 
 
 @pytest.fixture(scope="module")
 def rows(small):
-    return posterior_coverage.coverage_rows(SMALL, "quick")
+    return posterior_coverage.coverage_rows(SMALL, TINY)
 
 
 def test_rows_are_those_of_samples_theory_and_heads(rows):

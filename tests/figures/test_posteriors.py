@@ -74,7 +74,7 @@ def test_theory_gives_what_samples_measure():
 
 def test_coverage_of_softmax_is_that_of_samples():
     model = Model(V=8, L=16)
-    sampled = over_data(well_rows(Sampling(model, (512,), HMC(leaps=8), 100, 1, 100).samples()))
+    sampled = over_data(well_rows(Sampling(model, (512,), HMC(leaps=8), 250, 1, 150).samples()))
     row = sampled.merge(theory_rows(model, (512,)), on=["P", "quantity"]).set_index("quantity").loc["coverage"]
     assert row["theory"] < 0.95
     assert row["mean"] == pytest.approx(row["theory"], rel=0.005, abs=4.5 * row["error"])

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from figures import _cache
-from figures.scores import _endpoints, score_endpoints, score_posterior
+from figures.scores import score_endpoints, score_posterior
 from phasekit.drawing import plotting
+from phasekit.drawing.presets import TINY
 from phasekit.model import Model
 from phasekit.scores import SSA
 from phasekit.theory.action import row_posterior, row_sample
@@ -37,18 +38,18 @@ def keep(figure, table, stem):
 
 def test_endpoints(monkeypatch, tmp_path):
     monkeypatch.setattr(score_endpoints, "save", keep)
-    monkeypatch.setattr(score_endpoints, "POINTS", {"quick": 2})
+    monkeypatch.setattr(score_endpoints, "POINTS", {"tiny": 2})
     monkeypatch.setattr(score_endpoints, "CONTEXTS", (16, 64))
     monkeypatch.setattr(score_endpoints, "TEMPERATURES", (0.5, 1.0))
     ends = pd.DataFrame({"P": [150.0, 170.0, 200.0] * 2, "data_seed": 0, "start": ["uniform"] * 3 + ["copy"] * 3})
     rows = ends.assign(fate="kept", U=1.0, aG=[0.1, 0.1, 0.3, 0.1, 0.2, 0.3])
     model = Model(V=8, L=64, score=SSA(n=4, b=1))
-    monkeypatch.setattr(score_endpoints, "of_sweeps", lambda preset, *names: {model: rows})
+    monkeypatch.setattr(score_endpoints, "networks", lambda preset, *names: {model: rows})
     closing = Approach(np.array([1e-3, 1e-2, 1e-1]), np.array([1e-3, 1e-2, 1e-1]) ** 0.5)
     monkeypatch.setattr(score_endpoints, "critical_exponents", lambda model, family: (closing, closing))
     one = pd.DataFrame({"L": [16], "n": [4.8], "P": [150.0]})
-    monkeypatch.setattr(score_endpoints, "posterior_endpoints", lambda preset: one)
-    (csv,) = score_endpoints.main(tmp_path, "quick")
+    monkeypatch.setattr(score_endpoints, "posterior_endpoints", lambda contexts: one)
+    (csv,) = score_endpoints.main(tmp_path, TINY)
     table = pd.read_csv(csv)
     sharp = table[(table["panel"] == "n_c") & (table["label"] == "$V$ = 8, $b$ = 1")].set_index("L")["n"]
     assert sharp[64] == pytest.approx(1.8717, abs=1e-4)
@@ -59,24 +60,20 @@ def test_endpoints(monkeypatch, tmp_path):
 
 
 def test_the_posterior_moves_the_endpoint(few_rows, monkeypatch):
-    """At L = 16 to larger n (4.8 with all rows; the map's is 3.445), and it is computed once."""
-    monkeypatch.setattr(_endpoints, "BETWEEN", (4.0, 6.0))
+    """At L = 16 to larger n (4.8 with all rows; the map's is 3.445)."""
+    monkeypatch.setattr(score_endpoints, "POSTERIOR_BETWEEN", (4.0, 6.0))
     monkeypatch.setitem(endpoint._PRECISION, "posterior", 3e-2)
-    table = _endpoints.posterior_endpoints("quick")
+    table = score_endpoints.posterior_endpoints((16,))
     assert float(table["n"].iloc[0]) == pytest.approx(4.8, abs=0.4)
-    file = next(iter(_cache.FOLDER.glob("*.csv")))
-    file.write_text("L,n,P\n16,1,1\n")
-    assert float(_endpoints.posterior_endpoints("quick")["n"].iloc[0]) == 1
 
 
 def test_posterior_of_ssa(few_rows, monkeypatch, tmp_path):
     small = Model(V=8, L=16, score=SSA(n=2, b=1))
     monkeypatch.setattr(score_posterior, "save", keep)
     monkeypatch.setattr(score_posterior, "MODELS", {2.0: small, 3.0: small})
-    monkeypatch.setattr(score_posterior, "EFFORT", {"quick": (20, 2)})
-    monkeypatch.setattr(score_posterior, "POINTS", {"quick": 4})
-    monkeypatch.setattr(score_posterior, "SAMPLED", {"quick": (1.0,)})
-    (csv,) = score_posterior.main(tmp_path, "quick")
+    monkeypatch.setattr(score_posterior, "EFFORT", {"tiny": (20, 2)})
+    monkeypatch.setattr(score_posterior, "SAMPLED", {"tiny": (1.0,)})
+    (csv,) = score_posterior.main(tmp_path, TINY)
     table = pd.read_csv(csv)
     theory = table[(table["kind"] == "theory") & (table["n"] == 2)]
     P = theory["P"].to_numpy()

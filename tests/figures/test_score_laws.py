@@ -7,6 +7,7 @@ from matplotlib.colors import to_rgba
 
 from figures.scores import _score_laws, score_laws
 from phasekit.drawing import plotting
+from phasekit.drawing.presets import TINY
 from phasekit.errors import InputError
 
 KEPT = (("softmax", "wide_vocabulary"), ("1.5-entmax", "scarce_data"), ("sparsemax", "scarce_data"))
@@ -26,9 +27,9 @@ def drawn(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         cases = tuple(case for case in _score_laws.CASES if (case.name, case.regime) in KEPT)
         patch.setattr(score_laws, "CASES", cases)
-        patch.setattr(score_laws, "STEP", {"quick": 8})
+        patch.setattr(score_laws, "STEP", {"tiny": 8})
         patch.setattr(score_laws, "save", keep)
-        files = score_laws.main(tmp_path_factory.mktemp("laws"), "quick")
+        files = score_laws.main(tmp_path_factory.mktemp("laws"), TINY)
     return files, figures[0]
 
 

@@ -1,89 +1,15 @@
 """Networks of other scores: their branch, their ends, the table and the picture, on sweeps of seconds."""
 
-from functools import cache
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from figures.laws import _sweeps
-from figures.scores import _scores, score_networks, table_scores
-from phasekit.drawing import plotting
+from figures.scores import _scores
 from phasekit.model import Model
-from phasekit.runs.work.backends import Backend
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions
-from tests.figures import reading
 
-SWEEP = """
-{measure}
-seeds = 3
-group = 30
-[model]
-V = 8
-L = 32
-[axes]
-{axes}
-[estimator]
-name = "adam"
-{settings}
-[preset.quick]
-"""
-SSA = 'score = [{{name = "ssa", n = {}, b = 1.0}}]\n'
-SWEEPS = {
-    "score_jumps": (
-        'measure = "P_star"',
-        SSA.format("4.0") + 'P = "0.8, 0.98, 1, 1.02, 1.3 × P_star or P_x"',
-        "steps = 300\nrate = 0.05",
-    ),
-    "score_crossovers": ("", SSA.format("1.5") + 'P = "0.8, 1.25 × P_x"', "steps = 400\nrate = 0.2"),
-    "score_sparsemax": (
-        "", 'score = ["sparsemax"]\nkappa = [1, 16]\nP = "1 × P_x"', "steps = 300\ntolerance = 0.01",
-    ),
-}  # fmt: skip
 JUMPING = Model(V=8, L=32, score={"name": "ssa", "n": 4.0, "b": 1.0})
-
-
-class Here(Backend):
-    """Works in this process: no imports to wait for."""
-
-    workers = threads = 1
-    description = "this process"
-
-    def map(self, function, jobs):
-        return map(function, jobs)
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """Run a script on small sweeps, once; return its files and figures by name."""
-    folder = tmp_path_factory.mktemp("scores")
-    for name, (measure, axes, settings) in SWEEPS.items():
-        (folder / f"{name}.toml").write_text(SWEEP.format(measure=measure, axes=axes, settings=settings))
-
-    @cache
-    def run(script):
-        figures = {}
-
-        def keep(figure, table, stem):
-            figures[stem.name] = figure
-            with plotting.style():
-                figure.draw_without_rendering()
-            table.to_csv(stem.with_suffix(".csv"), index=False)
-            return [stem.with_suffix(".csv")]
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_sweeps, "SIMS", folder)
-            patch.setattr(_sweeps, "FOLDER", folder / "runs")
-            patch.setattr(_sweeps, "LocalProcesses", Here)
-            patch.setattr(table_scores, "LOCATED", ("score_jumps",))
-            patch.setattr(score_networks, "NARROW", "score_jumps")
-            patch.setattr(score_networks, "CONTEXT", 32)
-            patch.setattr(score_networks, "DRAWN_NODES", 3)
-            patch.setattr(score_networks, "save", keep)
-            return script.main(folder, "quick"), figures
-
-    return run
 
 
 def made_up(P, aG, start, fate="kept", seed=0):
@@ -129,11 +55,12 @@ def test_labels(score, name):
     assert _scores.label(Model(V=8, L=16, score=score)) == name
 
 
-def test_table(small):
-    (csv, md), _ = small(table_scores)
-    rows = pd.read_csv(csv).set_index("score")
-    jump, smooth = rows.loc["SSA, n = 4"], rows.loc["SSA, n = 1.5"]
-    values = find_transitions(JUMPING).values
+def test_table(drawn):
+    csv, md = drawn("table_scores").files
+    rows = pd.read_csv(csv)
+    rows = rows[rows["L"].isin([32, 64])].set_index(["score", "L"])
+    jump, smooth = rows.loc[("SSA, n = 4", 64)], rows.loc[("SSA, n = 1.5", 32)]
+    values = find_transitions(JUMPING.at(L=64)).values
     assert (jump["order"], smooth["order"]) == ("first", "crossover")
     assert jump["P"] == pytest.approx(values["P_star"])
     assert abs(jump["measured"] / jump["P"] - 1) < 0.02
@@ -144,7 +71,7 @@ def test_table(small):
     assert jump["higher energy"] > 0
     assert smooth["largest_gap"] < 0.005
     assert smooth["higher energy"] == 0
-    sparse = rows.loc["sparsemax"].set_index("kappa")
+    sparse = rows.loc[("sparsemax", 64)].set_index("kappa")
     for kappa in (1, 16):
         assert sparse.loc[kappa, "aG_drawn"] == pytest.approx(sparse.loc[kappa, "aG"], rel=0.05)
         assert sparse.loc[kappa, "ends_differ"] < 1e-4
@@ -152,25 +79,22 @@ def test_table(small):
     shift = sparse["aG"] / sparse["aG_infinite"] - 1
     assert shift[1] > 0.25
     assert 0 < shift[16] < 0.25 * shift[1]
-    assert "2 of 2 rows stay within 0.5%" in md.read_text()
+    assert "4 of 4 rows stay within 0.5%" in md.read_text()
 
 
-def test_picture(small):
-    (csv,), figures = small(score_networks)
-    (figure,) = figures.values()
-    assert figure.get_figwidth() == plotting.PAGE
-    smooth, jump, sparse = (axes for axes in figure.axes if reading.title(axes))
-    assert [reading.title(axes) for axes in (smooth, jump, sparse)] == ["SSA, n = 1.5", "SSA, n = 4", "sparsemax"]
-    values = find_transitions(JUMPING).values
-    line, other = (reading.line(jump, "0.3", style) for style in ("-", "--"))
-    minima = find_minima(JUMPING.grid(P=line[:, 0] * values["P_star"]))
-    np.testing.assert_allclose(line[:, 1], minima.order_parameters["aG"][:, 0], rtol=1e-6)
-    low, high = (end / values["P_star"] for end in values["spinodals"])
-    assert low < other[:, 0].min() < 1 < other[:, 0].max() < high
-    drawn, infinite = reading.line(sparse, "C3"), reading.line(sparse, "0.3")
-    middle = np.abs(np.log(drawn[:, 0])).argmin()
-    assert drawn[middle, 1] > 1.2 * np.interp(drawn[middle, 0], *infinite.T)
-    numbers = pd.read_csv(csv)
-    kept = numbers[(numbers["kind"] == "network") & (numbers["fate"] == "kept") & (numbers["score"] == "SSA, n = 4")]
-    assert sorted(reading.circles(jump)[:, 1]) == pytest.approx(sorted(kept["aG"]))
-    assert "Adam from the copy end (faint: filtered)" in reading.legend(figure)
+def test_picture(drawn):
+    rows = drawn("score_networks").numbers("score_networks")
+    model = JUMPING.at(L=64)
+    values = find_transitions(model).values
+    jump = rows[rows["score"] == "SSA, n = 4"]
+    line = jump[(jump["kind"] == "theory") & (jump["branch"] == "global")]
+    minima = find_minima(model.grid(P=line["P"].to_numpy()))
+    np.testing.assert_allclose(line["aG"], minima.order_parameters["aG"][:, 0], rtol=1e-6)
+    other = jump[(jump["kind"] == "theory") & (jump["branch"] == "metastable")]["P"]
+    low, high = values["spinodals"]
+    assert low < other.min() < values["P_star"] < other.max() < high
+    sparse = rows[rows["score"] == "sparsemax"]
+    drawn_line, infinite = (sparse[sparse["kind"] == kind] for kind in ("sampling force", "theory"))
+    middle = drawn_line.iloc[1]
+    assert middle["aG"] > 1.2 * np.interp(middle["P"], infinite["P"], infinite["aG"])
+    assert set(rows[rows["kind"] == "network"]["kappa"]) == {1, 16}

@@ -6,6 +6,7 @@ import pytest
 
 from figures import _cache
 from figures.posterior import table_pooling
+from phasekit.drawing.presets import TINY
 from phasekit.model import Model
 
 
@@ -32,8 +33,8 @@ def test_mean_square_of_s_is_the_sum_of_second_moments():
 def test_table_compares_theory_and_samples(monkeypatch, tmp_path):
     monkeypatch.setattr(_cache, "FOLDER", tmp_path / "runs")
     model = Model(V=3, L=6, score="linear", inputs="token+position")
-    monkeypatch.setattr(table_pooling, "EFFORT", {"quick": ({model: (15,)}, 2, 150, 2)})
-    csv, md = table_pooling.main(tmp_path, "quick")
+    monkeypatch.setattr(table_pooling, "EFFORT", {"tiny": ({model: (15,)}, 2, 150, 2)})
+    csv, md = table_pooling.main(tmp_path, TINY)
     rows = pd.read_csv(csv).set_index("quantity")
     assert set(rows.index) == {"s_s", "s2", "q", "loss"}
     assert rows.loc["loss", "theory"] == pytest.approx(rows.loc["loss", "mean"], rel=0.1)

@@ -21,7 +21,7 @@ def action(gap, P, V=8, L=64):
 
 @pytest.fixture(scope="module")
 def curve():
-    return stationary_curve(MODEL, 2500.0)
+    return stationary_curve(find_transitions(MODEL), 2500.0)
 
 
 def test_every_point_of_the_curve_is_stationary(curve):
@@ -64,7 +64,7 @@ def test_lines_join_where_the_branch_changes(curve):
 
 
 def test_a_smooth_crossover_is_one_line():
-    curve = stationary_curve(Model(V=8, L=10, score="softmax"), 1e4)
+    curve = stationary_curve(find_transitions(Model(V=8, L=10, score="softmax")), 1e4)
     assert [branch for branch, _ in pieces(curve)] == ["global"]
 
 

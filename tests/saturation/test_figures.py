@@ -6,6 +6,7 @@ import pytest
 
 from figures.saturation import saturation_crossover, saturation_gradient, saturation_mass, saturation_weights
 from figures.saturation._saturation import SCORES, magnified, raised, weights, winner_gradients
+from phasekit.drawing.presets import QUICK
 from phasekit.scores import names
 
 
@@ -21,7 +22,7 @@ def drawn(monkeypatch, tmp_path):
             return [stem]
 
         monkeypatch.setattr(module, "save", keep)
-        files = module.main(tmp_path, "quick")
+        files = module.main(tmp_path, QUICK)
         assert [file.name for file in files] == list(saved)
         return saved
 

@@ -39,7 +39,7 @@ from phasekit.runs.procedures import Procedure, import_procedure
 from phasekit.runs.sweeps.axes import AxisValues, parse_values
 from phasekit.scores.registry import SCORES
 
-PRESETS = ("quick", "full")
+PRESETS = ("tiny", "quick", "full")
 Threshold = Literal["P1", "P2", "P_star"]
 #: Axes whose values are words or tables, and not numbers.
 WORD_AXES = ("score", "inputs")

@@ -1,0 +1,121 @@
+"""The networks of figures and tables: those of the sweeps in ``sims/``, run as far as their stores don't hold them.
+
+A store in ``build/runs`` has the name of its sweep, so that ``phasekit run sims/NAME.toml`` and the figures that show
+NAME share it, and several figures share a sweep. What a task's name is made from (model, data, procedure with its
+version) decides what has to be computed again; whoever edits a sweep sees the picture change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from phasekit.drawing.presets import Preset
+from phasekit.measure import Measurement, measure_store
+from phasekit.model import Model
+from phasekit.runs.store.collect import fates
+from phasekit.runs.store.store import Finished, Store
+from phasekit.runs.sweeps.description import Sweep, load_sweep
+from phasekit.runs.sweeps.expand import expand
+from phasekit.runs.sweeps.task import Task
+from phasekit.runs.work.backends import Backend, LocalProcesses
+from phasekit.runs.work.progress import watching
+from phasekit.runs.work.runner import run_sweep
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Below this q = ‖A‖²/L an attention matrix counts as zero: it has no pattern, and its coverage is 0/0.
+NO_PATTERN = 1e-8
+
+J = TypeVar("J")
+R = TypeVar("R")
+
+
+class ThisProcess(Backend):
+    """Works where it is called, one ensemble after another."""
+
+    workers = threads = 1
+    description = "this process"
+
+    def map(self, function: Callable[[J], R], jobs: Iterable[J]) -> Iterator[R]:
+        return map(function, jobs)
+
+
+def measured(preset: Preset, name: str, *, own_data: bool = False) -> list[Measurement]:
+    """Return the thresholds that the networks of a sweep measure.
+
+    ``own_data`` says whether to compute the onset of the data too (see :class:`phasekit.measure.Size`).
+    """
+    sweep, store, _ = finished(preset, name)
+    return measure_store(store, f"{sweep.name}:{preset.name}", collapse_resamples=0, own_data=own_data)
+
+
+def networks(preset: Preset, *names: str) -> dict[Model, pd.DataFrame]:
+    """Return the networks of sweeps: for each model (without P) one row a network, or chain.
+
+    Columns are ``task``, ``member`` (its place in the task), ``P``, ``data_seed``, the ``fate`` of networks trained
+    with Adam, and all that the procedure recorded. Networks that several sweeps hold are listed once.
+    """
+    parts: dict[Model, dict[str, pd.DataFrame]] = {}
+    for task, found in results(preset, *names):
+        rows = pd.DataFrame({**found.values, **fates(found.values)})
+        rows = rows.assign(task=task.id, member=rows.index, P=int(task.model.P or 0), data_seed=task.data_seed)
+        parts.setdefault(task.model.at(P=None), {})[task.id] = rows
+    return {model: _sorted(pd.concat(rows.values(), ignore_index=True)) for model, rows in parts.items()}
+
+
+def networks_of_one(preset: Preset, name: str) -> tuple[Model, pd.DataFrame]:
+    """Return the one model of a sweep, without P, and its networks (see :func:`networks`)."""
+    ((model, rows),) = networks(preset, name).items()
+    return model, rows
+
+
+def attention(preset: Preset, name: str) -> dict[str, NDArray[np.float64]]:
+    """Return the attention matrices, shape (members, L, L), that each task of a sweep kept, by the task's id."""
+    return {task.id: found.arrays["A"] for task, found in results(preset, name)}
+
+
+def results(preset: Preset, *names: str) -> Iterator[tuple[Task, Finished]]:
+    """Yield every task of sweeps with its result."""
+    for name in names:
+        _, store, tasks = finished(preset, name)
+        yield from ((task, store.load(task.id)) for task in tasks)
+
+
+def draw_rows(networks: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per data set: the mean over the networks kept there, which all sit in one minimum."""
+    kept = networks[networks["fate"] == "kept"]
+    return kept.groupby(["P", "data_seed"], as_index=False).mean(numeric_only=True)
+
+
+def finished(preset: Preset, name: str) -> tuple[Sweep, Store, list[Task]]:
+    """Run what is missing of a sweep of ``sims/``, and return it with its store and tasks.
+
+    Raises
+    ------
+    RuntimeError
+        If tasks failed, or the run was interrupted.
+    """
+    sweep = load_sweep((preset.sims or ROOT / "sims") / f"{name}.toml", preset.name)
+    store = Store.create((preset.runs or ROOT / "build" / "runs") / name)
+    tasks = expand(sweep)
+    if not {task.id for task in tasks} <= store.names():
+        workers: Any = LocalProcesses() if preset.processes else ThisProcess()
+        try:
+            with watching() as monitor:
+                summary = run_sweep(sweep, tasks, store, workers, monitor)
+        finally:
+            workers.close()
+        if summary.status:
+            raise RuntimeError(f"sweep {name}: {len(summary.failed)} tasks failed, {summary.missing} are missing")
+    return sweep, store, tasks
+
+
+def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
+    if "coverage" in rows:
+        rows["coverage"] = rows["coverage"].where(rows["q"] > NO_PATTERN)
+    return rows.sort_values(["P", "data_seed", "start", "number"], ignore_index=True)
