@@ -55,7 +55,7 @@ def ensemble(dataset: Dataset) -> AdamEnsemble:
     """Return 64 members with random starts on one data set."""
     energy = build_energy([dataset], dtype="float32", device="cpu", path="moments")
     starts = [("random", number) for number in range(_MEMBERS)]
-    return AdamEnsemble(energy, *draw_starts([dataset.model], starts, 0, energy.dtype, energy.device), _CONSTANT_RATE)
+    return AdamEnsemble(energy, draw_starts([dataset.model], starts, 0, energy.dtype, energy.device), _CONSTANT_RATE)
 
 
 def matmul_peak() -> Callable[[], object]:

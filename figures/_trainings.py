@@ -115,7 +115,7 @@ def trained(*trainings: Training) -> Selection:
     if len({(t.model, t.starts, t.members, t.steps) for t in trainings}) != 1:
         raise ValueError("trainings shown together may differ in P and draws only")
     parts = [training.networks().data for training in trainings]
-    return select_lowest(Ensemble(xr.concat(parts, "dataset", combine_attrs="override")))
+    return select_lowest(Ensemble.of(xr.concat(parts, "dataset", combine_attrs="override")))
 
 
 def network_rows(selection: Selection) -> pd.DataFrame:

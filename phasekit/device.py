@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from phasekit.errors import InputError
+
+#: Multiplications of a step above which several CPU threads are faster than one.
+_WORTH_SHARING = 2e8
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -54,3 +60,25 @@ def wait_for(device: torch.device) -> None:
     """Return when all work queued on the device is done (before reading a clock)."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+@contextmanager
+def suitable_threads(device: torch.device, multiplications: float) -> Iterator[None]:
+    """Work on one CPU thread where there is too little to share, else on as many as before; then restore.
+
+    Never on more than OMP_NUM_THREADS, or whatever the caller set: threads that wait for one another at each of many
+    short products made ensembles of small heads several times slower than one thread.
+
+    Parameters
+    ----------
+    device : torch.device
+    multiplications : float
+        Of one gradient of all networks together.
+    """
+    before = torch.get_num_threads()
+    if device.type == "cpu" and multiplications < _WORTH_SHARING:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -102,7 +102,7 @@ def _check_energy(name: str, data: list[Dataset], path: Any, dtype: str, device:
     """Compare U, both gradients and all averages; report the largest deviation."""
     here = build_energy(data, dtype="float64", device="cpu", path=path)
     there = build_energy(data, dtype=dtype, device=device, path=path)
-    W, G = draw_starts([d.model for d in data], _MEMBERS, 0, torch.float64, torch.device("cpu"))
+    W, G = draw_starts([d.model for d in data], _MEMBERS, 0, torch.float64, torch.device("cpu")).values()
     W_there, G_there = W.to(device, there.dtype), G.to(device, there.dtype)
     expected, found = _everything(here, W, G), _everything(there, W_there, G_there)
     deviations = [_deviation(a, b) for a, b in zip(found, expected, strict=True)]
@@ -121,11 +121,11 @@ def _check_training(name: str, model: Model, path: Any, dtype: str, device: torc
     energies = []
     for place in (torch.device("cpu"), device):
         energy = build_energy(data, dtype=dtype, device=place, path=path)
-        W, G = draw_starts([model], _MEMBERS[:2], 0, energy.dtype, place)
         settings = Adam(steps=300)
-        state = AdamEnsemble(energy, W, G, settings)
+        state = AdamEnsemble(energy, draw_starts([model], _MEMBERS[:2], 0, energy.dtype, place), settings)
         state.run(settings.steps)
-        energies.append(energy.in_double().energy_and_gradient(state.W.double(), state.G.double())[0])
+        W, G = (part.double() for part in state.position.values())
+        energies.append(energy.in_double().energy_and_gradient(W, G)[0])
     return Check(f"{name}: U after training", dtype, _deviation(energies[1], energies[0]), _TRAINED_U_TOLERANCE[dtype])
 
 
@@ -143,7 +143,7 @@ def _check_sampling(name: str, method: Method, device: torch.device) -> Check:
         state = kernel.init(draw_starts([model], _MEMBERS, 0, energy.dtype, place))
         for _ in range(30):
             state = kernel.update(state, inplace=True)
-        ends.append(torch.cat([part.flatten() for part in state.position]))
+        ends.append(torch.cat([part.flatten() for part in state.position.values()]))
     return Check(f"{name}: chains after 30 updates", "float64", _deviation(ends[1], ends[0].cpu()), _SAMPLED_TOLERANCE)
 
 

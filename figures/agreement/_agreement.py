@@ -195,7 +195,8 @@ def stiffest_curvature(samples: Samples) -> float:
     labels = zip(data.P.values.tolist(), data.data_seed.values.tolist(), strict=True)
     energy = build_energy([draw_dataset(model.at(P=float(P)), seed) for P, seed in labels], dtype="float64")
     scales = (model.sigma_w, model.sigma_g)
-    heads = [torch.from_numpy(part).to(energy.device, energy.dtype) for part in samples.final()]
+    ends = samples.final()
+    heads = [torch.from_numpy(ends[name]).to(energy.device, energy.dtype) for name in ("W", "G")]
     vectors = [torch.ones_like(part) + part for part in heads]
     norm = torch.ones(heads[0].shape[:2])
     for _ in range(POWER):

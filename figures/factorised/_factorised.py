@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from torch import Tensor
 
+from phasekit.checkpoint import Tensors
 from phasekit.heads import Adam, Ensemble, build_energy, draw_starts, train
 from phasekit.heads.factorised import law_correction
 from phasekit.model import Model
-from phasekit.samplers import HeadsTarget, hmc
+from phasekit.samplers import Chains, HeadsTarget, hmc
+from phasekit.samplers.noise import key_of
 from phasekit.samplers.observables import observable_names, observe
 from phasekit.tasks.copy import draw_dataset
 
@@ -136,17 +138,19 @@ def posterior(model: Model, chains: int, warmup: int, draws: int, thin: int = 2,
     """Sample a posterior by HMC, half of the chains from uniform attention and half from copying; one data set."""
     energy = build_energy([draw_dataset(model, 0)], dtype="float64")
     starts = [(start, number) for start in ("uniform", "copy") for number in range(chains // 2)]
-    keys = [(0, zlib.crc32(start.encode()), number, model.key_dim or 0) for start, number in starts]
-    kernel = hmc.build(HeadsTarget(energy, len(starts)), keys, step=0.1, leaps=leaps, adapt=warmup)
-    state = kernel.init(draw_starts([model], starts, 0, energy.dtype, energy.device))
-    rows: list[Any] = []
-    for n in range(1, warmup + draws * thin + 1):
-        state = kernel.update(state, inplace=True)
-        if n > warmup and (n - warmup) % thin == 0:
-            H = law_correction(energy.logit_matrix(state.position[1]), model.sigma_g)
-            rows.append(torch.cat([observe(energy, *state.position)[:, 0], H]).cpu().numpy())
+    keys = [key_of(0, start, number, model.key_dim or 0) for start, number in starts]
+    target = HeadsTarget(energy, len(starts))
+    kernel = hmc.build(target, keys, step=0.1, leaps=leaps, adapt=warmup)
+
+    def observed(position: Tensors) -> Tensor:
+        H = law_correction(energy.logit_matrix(position["G"]), model.sigma_g)
+        return torch.cat([observe(energy, position)[:, 0], H])
+
+    begin = draw_starts([model], starts, 0, energy.dtype, energy.device)
+    run = Chains(target, kernel, begin, observed, thin=thin, warmup=warmup)
+    run.run(draws)
     names = (*observable_names(model.score), "H")
-    values = np.stack(rows)
+    values, state = run.draws(), run.state
     observables = {name: values[:, k] for k, name in enumerate(names)}
     if "cG" in observables:  # the sign of (c1, cG) is a symmetry
         observables["cG^2"] = observables["cG"] ** 2

@@ -118,7 +118,8 @@ def energies_hold(samples: Samples) -> bool:
     data, model = samples.posterior, samples.model
     labels = zip(data.P.values.tolist(), data.data_seed.values.tolist(), strict=True)
     energy = build_energy([draw_dataset(model.at(P=float(P)), seed) for P, seed in labels], dtype="float64")
-    W, G = (torch.from_numpy(part).to(energy.device, energy.dtype) for part in samples.final())
+    ends = samples.final()
+    W, G = (torch.from_numpy(ends[name]).to(energy.device, energy.dtype) for name in ("W", "G"))
     U, _, _ = energy.energy_and_gradient(W, G)
     recorded = data.U.isel(draw=-1).transpose("dataset", "chain").values
     return bool(np.allclose(U.cpu().numpy(), recorded, rtol=ROUNDING[samples.tree.attrs["dtype"]]))

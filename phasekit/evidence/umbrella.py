@@ -7,23 +7,29 @@ Reweighting (:mod:`phasekit.evidence.free_energy`) takes the springs out again: 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
+from phasekit.checkpoint import Pause, Tensors
+from phasekit.checks import real_number, whole_number
+from phasekit.device import suitable_threads
 from phasekit.errors import InputError
 from phasekit.heads import build_energy
 from phasekit.heads.energy import Energy
 from phasekit.heads.starts import draw_starts
 from phasekit.model import Model
-from phasekit.samplers import HMC, HeadsTarget
+from phasekit.samplers import HMC, Chains, HeadsTarget
+from phasekit.samplers.chains import Progress
+from phasekit.samplers.noise import key_of
 from phasekit.samplers.observables import observable_names, observe
-from phasekit.samplers.target import Gradient, Parts
+from phasekit.samplers.target import Gradient
 from phasekit.tasks.copy import draw_dataset
 
 #: Chains of every window start on both branches: if they agree, nothing else than the spring holds them back.
@@ -63,13 +69,13 @@ class SpringTarget:
         #: a = ⟨A, pattern⟩ = (g − s/L)/(1 − 1/L): docs/theory.md, section 3.
         self.pattern = (shift / L - 1 / L**2) / (1 - 1 / L)
 
-    def bind(self, position: Parts, gradient: Parts) -> Gradient:
+    def bind(self, position: Tensors, gradient: Tensors) -> Gradient:
         return _SpringGradient(self, position, gradient, self._heads.bind(position, gradient))
 
 
 class _SpringGradient:
-    def __init__(self, target: SpringTarget, position: Parts, gradient: Parts, plain: Gradient) -> None:
-        self._target, self._G, self._dG, self._plain = target, position[1], gradient[1], plain
+    def __init__(self, target: SpringTarget, position: Tensors, gradient: Tensors, plain: Gradient) -> None:
+        self._target, self._G, self._dG, self._plain = target, position["G"], gradient["G"], plain
         self._excess = torch.empty(0)
 
     def __call__(self, step: int) -> None:
@@ -98,6 +104,9 @@ def umbrella(
     seed: int = 0,
     dtype: str = "float64",
     device: str = "cpu",
+    checkpoint: str | Path | None = None,
+    progress: Progress | None = None,
+    pause: Pause | None = None,
 ) -> xr.Dataset:
     """Sample all windows at once on one data set.
 
@@ -111,7 +120,7 @@ def umbrella(
         Of the springs, in units of U per squared order parameter.
     method : HMC
         Exact, because reweighting takes the law for granted.
-    draws, thin, warmup, data_seed, seed, dtype, device
+    draws, thin, warmup, data_seed, seed, dtype, device, checkpoint, progress, pause
         As in :func:`phasekit.samplers.sample`.
     members : int
         Chains from each end ("uniform", "copy") in every window.
@@ -129,31 +138,35 @@ def umbrella(
     """
     if len(centres) < 2 or len(set(centres)) != len(centres):
         raise InputError("centres", list(centres), "must be at least two different numbers")
-    if not stiffness > 0:
-        raise InputError("stiffness", stiffness, "must be a number above 0")
-    for name, value, least in (("draws", draws, 1), ("members", members, 1), ("thin", thin, 1), ("warmup", warmup, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(name, value, f"must be a whole number of at least {least}")
+    centres = sorted(real_number("centres", centre) for centre in centres)
+    stiffness, members = real_number("stiffness", stiffness, above=0), whole_number("members", members, 1)
     if not isinstance(method, HMC):
         raise InputError("method", method, "must be HMC(...)")
-    centres = sorted(float(centre) for centre in centres)
     starts = list(product(_STARTS, range(members)))
+    everyone = starts * len(centres)
     energy = build_energy([draw_dataset(model, data_seed)], dtype=dtype, device=device)
     target = SpringTarget(energy, np.repeat(centres, len(starts)).tolist(), stiffness)
     P = len(energy.datasets[0].tokens)
     keys = [
-        (seed, P, data_seed, zlib.crc32(b"umbrella"), window, zlib.crc32(start.encode()), number)
+        key_of(seed, P, data_seed, "umbrella", window, start, number)
         for window, (start, number) in product(range(len(centres)), starts)
     ]
-    kernel = method.build(target, keys, warmup)
-    state = kernel.init(draw_starts([model], starts * len(centres), seed, energy.dtype, energy.device))
-    recorded = []
-    for update in range(1, warmup + draws * thin + 1):
-        state = kernel.update(state, inplace=True)
-        if update > warmup and (update - warmup) % thin == 0:
-            recorded.append(observe(energy, *state.position)[:, 0].double().cpu().numpy())
+    chains = Chains(
+        target,
+        method.build(target, keys, whole_number("warmup", warmup, 0)),
+        draw_starts([model], everyone, seed, energy.dtype, energy.device),
+        lambda position: observe(energy, position)[:, 0],
+        thin=thin,
+        warmup=warmup,
+        description={"model": model.describe(), "umbrella": centres, "stiffness": stiffness, "data_seed": data_seed,
+                     "members": members, "seed": seed, "thin": thin, "warmup": warmup, "dtype": dtype,
+                     "method": method.describe()},
+    )  # fmt: skip
+    with suitable_threads(energy.device, energy.multiplications * len(everyone)):
+        chains.run(draws, checkpoint=checkpoint, progress=progress, pause=pause)
     shape = (len(centres), len(starts))
-    values = np.stack(recorded, axis=-1).reshape(-1, *shape, draws)
+    values = np.moveaxis(chains.draws(), 0, -1).reshape(-1, *shape, draws)
+    state: Any = chains.state
     acceptance = (state.accepted.double() / state.tried).reshape(shape).cpu().numpy()
     names = observable_names(model.score)
     return xr.Dataset(

@@ -1,25 +1,25 @@
-"""Adam on the full-batch energy, for all members of an ensemble at once."""
+"""Adam on a full-batch energy, for all members of an ensemble at once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.optim.adam import adam
 
+from phasekit.checkpoint import Tensors
+from phasekit.describe import Description
 from phasekit.errors import InputError
-from phasekit.heads.energy import Energy
 
 Progress = Callable[[int, int], None]
 _REPORT_EVERY = 50
 
 
-@dataclass(frozen=True)
-class Adam:
+class Adam(Description):
     """Adam's settings, and how its learning rate falls.
 
     The step size of Adam doesn't shrink with the gradient, so only a falling rate lets members come to rest. Both
@@ -40,26 +40,13 @@ class Adam:
         For a setting out of range.
     """
 
-    steps: int = 1000
-    rate: float = 0.1
-    final_rate: float = 1e-5
+    steps: int = Field(default=1000, ge=1)
+    rate: float = Field(default=0.1, gt=0)
+    final_rate: float = Field(default=1e-5, gt=0)
     decay: Literal["cosine", "exponential"] = "cosine"
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.steps, int) or self.steps < 1:
-            raise InputError("steps", self.steps, "must be a whole number of at least 1")
-        for name in ("rate", "final_rate", "eps"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise InputError(name, value, "must be a finite number above 0")
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(name, getattr(self, name), "must be at least 0 and below 1")
-        if self.decay not in ("cosine", "exponential"):
-            raise InputError("decay", self.decay, "must be cosine or exponential")
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.999, ge=0, lt=1)
+    eps: float = Field(default=1e-8, gt=0)
 
     def rate_at(self, step: int) -> float:
         """Return the learning rate of a step, counted from 0."""
@@ -68,9 +55,15 @@ class Adam:
             return float(self.rate * (self.final_rate / self.rate) ** done)
         return self.final_rate + (self.rate - self.final_rate) * 0.5 * (1 + math.cos(math.pi * done))
 
-    def describe(self) -> dict[str, Any]:
-        """Return the settings as plain JSON values; ``Adam(**settings)`` takes them back."""
-        return asdict(self)
+
+class Objective(Protocol):
+    """What Adam minimises: its gradient at named tensors, written into tensors of the same names."""
+
+    device: torch.device
+    dtype: torch.dtype
+
+    def bind(self, position: Tensors, gradient: Tensors) -> Callable[[], Any]:
+        """Return what computes the gradient at ``position`` into ``gradient``, as often as it is called."""
 
 
 class AdamEnsemble:
@@ -80,20 +73,25 @@ class AdamEnsemble:
 
     Parameters
     ----------
-    energy : Energy
-    W, G : Tensor, shapes (D, M, V, V) and (D, M, n, n)
-        Where to start; copied.
+    objective : Objective
+        An :class:`phasekit.heads.Energy`, say.
+    position : mapping of str to Tensor
+        Where to start; copied. For heads W and G, shapes (D, M, V, V) and (D, M, n, n).
     settings : Adam
+
+    Attributes
+    ----------
+    position : dict of str to Tensor
+        Where the members are now.
     """
 
-    def __init__(self, energy: Energy, W: Tensor, G: Tensor, settings: Adam) -> None:
+    def __init__(self, objective: Objective, position: Tensors, settings: Adam) -> None:
         self.settings, self.steps_done = settings, 0
-        self._flat = torch.cat([W.flatten(), G.flatten()]).to(energy.device, energy.dtype)
+        self._flat = torch.cat([part.flatten() for part in position.values()]).to(objective.device, objective.dtype)
         self._gradient, self._mean, self._square = (torch.zeros_like(self._flat) for _ in range(3))
-        self._count = torch.zeros((), dtype=torch.float32, device=energy.device)
-        self.W, self.G = self._flat[: W.numel()].view(W.shape), self._flat[W.numel() :].view(G.shape)
-        dW, dG = self._gradient[: W.numel()].view(W.shape), self._gradient[W.numel() :].view(G.shape)
-        self._set_gradient = energy.bind(self.W, self.G, dW, dG)
+        self._count = torch.zeros((), dtype=torch.float32, device=objective.device)
+        self.position = _views(self._flat, position)
+        self._set_gradient = objective.bind(self.position, _views(self._gradient, position))
 
     def state(self) -> dict[str, Tensor]:
         """Return copies of everything that determines how training goes on; for :meth:`restore`."""
@@ -110,7 +108,7 @@ class AdamEnsemble:
         """
         if any(name not in state or state[name].shape != x.shape for name, x in self.state().items()):
             shapes = {name: tuple(x.shape) for name, x in state.items()}
-            raise InputError("state", shapes, "belongs to another ensemble")
+            raise InputError("checkpoint", shapes, "belongs to another ensemble")
         for tensor, name in ((self._flat, "parameters"), (self._mean, "mean"), (self._square, "square")):
             tensor.copy_(state[name])
         self._count.copy_(state["count"])
@@ -141,3 +139,9 @@ class AdamEnsemble:
             finished = self.steps_done == self.settings.steps
             if progress is not None and (finished or self.steps_done % _REPORT_EVERY == 0):
                 progress(self.steps_done, self.settings.steps)
+
+
+def _views(flat: Tensor, like: Tensors) -> dict[str, Tensor]:
+    """Return pieces of a flat buffer, named and shaped like other tensors."""
+    pieces = torch.split(flat, [part.numel() for part in like.values()])
+    return {name: piece.view(part.shape) for (name, part), piece in zip(like.items(), pieces, strict=True)}

@@ -9,7 +9,7 @@ import torch
 
 from phasekit.device import resolve_device, resolve_dtype
 from phasekit.errors import InputError
-from phasekit.heads.energy import Energy, common_model
+from phasekit.heads.energy import Energy, common_model, multiplications
 from phasekit.heads.energy_linear_tokens import LinearTokenEnergy
 from phasekit.heads.energy_moments import MomentEnergy
 from phasekit.heads.energy_sequences import SequenceEnergy
@@ -80,9 +80,3 @@ def choose_path(model: Model) -> EnergyPath:
     if model.inputs == "token+position":
         return "auto"
     return min(("moments", "sequences"), key=lambda path: multiplications(model, path))
-
-
-def multiplications(model: Model, path: EnergyPath) -> float:
-    """Return about how many multiplications one gradient of one head takes, for a model with P."""
-    V, L, P = float(model.V), float(model.L), model.P or 1.0
-    return 4 * V**2 * L**2 + 2 * L**3 if path == "moments" else P * (2 * L**2 * V + 3 * L * V**2)

@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from phasekit.checkpoint import Tensors
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.tasks.copy import Dataset
@@ -35,7 +36,7 @@ class Averages:
 
 
 class Gradient(Protocol):
-    """The gradient of U for fixed buffers W, G, dW, dG: the inner step of training and sampling.
+    """The gradient of U for fixed buffers: the inner step of training and sampling.
 
     Binding once and calling many times lets an implementation keep its workspace.
     """
@@ -84,14 +85,14 @@ class Energy(ABC):
         return self.model.L if self.model.inputs == "positional" else self.model.V + self.model.L
 
     @property
-    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of one member's W and G."""
-        return (self.model.V, self.model.V), (self.logit_size, self.logit_size)
+        return {"W": (self.model.V, self.model.V), "G": (self.logit_size, self.logit_size)}
 
     @property
-    def prior_scales(self) -> tuple[float, float]:
+    def prior_scales(self) -> dict[str, float]:
         """Prior standard deviations of an entry of W and of G."""
-        return self.model.sigma_w, self.model.sigma_g
+        return {"W": self.model.sigma_w, "G": self.model.sigma_g}
 
     @property
     def logit_precision(self) -> float:
@@ -103,9 +104,18 @@ class Energy(ABC):
         """1/(κL), the prefactor of the likelihood's gradient."""
         return 1.0 / (self.model.kappa * self.model.L)
 
+    def bind(self, position: Tensors, gradient: Tensors) -> Gradient:
+        """Return what computes the gradient at W and G, by name, into tensors of the same names, as often as asked."""
+        return self.gradient_at(position["W"], position["G"], gradient["W"], gradient["G"])
+
     @abstractmethod
-    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
-        """Return what computes the gradient at ``W, G`` into ``dW, dG``, as often as these buffers change."""
+    def gradient_at(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
+        """Return what computes the gradient at ``W, G`` into ``dW, dG``."""
+
+    @property
+    def multiplications(self) -> float:
+        """Multiplications of one gradient of one member on every data set, roughly."""
+        return sum(multiplications(d.model, self.path) for d in self.datasets)
 
     @abstractmethod
     def averages(self, W: Tensor, G: Tensor) -> Averages:
@@ -122,7 +132,7 @@ class Energy(ABC):
     def energy_and_gradient(self, W: Tensor, G: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return U, shape (D, M), with dU/dW and dU/dG."""
         dW, dG = torch.empty_like(W), torch.empty_like(G)
-        gradient = self.bind(W, G, dW, dG)
+        gradient = self.gradient_at(W, G, dW, dG)
         gradient()
         return gradient.likelihood() + self.prior(W, G), dW, dG
 
@@ -157,6 +167,12 @@ class PositionalEnergy(Energy):
             g=A.roll(-1, dims=-2).diagonal(dim1=-2, dim2=-1).mean(-1),
             q=A.square().sum((-2, -1)) / self.model.L,
         )
+
+
+def multiplications(model: Model, path: str) -> float:
+    """Return about how many multiplications one gradient of one head takes: from second moments, or by sequences."""
+    V, L, P = float(model.V), float(model.L), model.P or 1.0
+    return 4 * V**2 * L**2 + 2 * L**3 if path == "moments" else P * (2 * L**2 * V + 3 * L * V**2)
 
 
 def common_model(models: Sequence[Model]) -> Model:

@@ -74,7 +74,7 @@ class LinearTokenEnergy(TokenEnergy):
             targets=X.roll(1, 1).transpose(0, 1).reshape(-1, V),
         )
 
-    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
+    def gradient_at(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return LinearTokenGradient(self, W, G, dW, dG)
 
 

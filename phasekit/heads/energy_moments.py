@@ -76,7 +76,7 @@ class MomentEnergy(PositionalEnergy):
         """Write the symmetric matrices Σ_jk (...)_jk C_jk into ``out``, given the sums over folded columns."""
         torch.index_select(folded, 2, self._unfold, out=out).mul_(self._share)
 
-    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
+    def gradient_at(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return MomentGradient(self, W, G, dW, dG)
 
     def averages(self, W: Tensor, G: Tensor) -> Averages:

@@ -39,7 +39,7 @@ class SequenceEnergy(PositionalEnergy):
     def in_double(self) -> SequenceEnergy:
         return self if self.dtype == torch.float64 else type(self)(self.datasets, self.device, torch.float64)
 
-    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
+    def gradient_at(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return SequenceGradient(self, W, G, dW, dG)
 
     def averages(self, W: Tensor, G: Tensor) -> Averages:

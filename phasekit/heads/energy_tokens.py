@@ -37,7 +37,7 @@ class TokenEnergy(Energy):
     def in_double(self) -> TokenEnergy:
         return self if self.dtype == torch.float64 else type(self)(self.datasets, self.device, torch.float64)
 
-    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
+    def gradient_at(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return TokenGradient(self, W, G, dW, dG)
 
     def attention(self, d: int, G: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

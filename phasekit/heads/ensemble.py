@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
 
-from phasekit.errors import InputError
-from phasekit.files import write_netcdf
 from phasekit.heads.adam import Adam
-from phasekit.model import Model
-
-_FORMAT = "phasekit trained ensemble 1"
+from phasekit.heads.members import Members
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble:
+class Ensemble(Members):
     """Trained heads: data sets times members.
 
     Attributes
@@ -39,12 +34,18 @@ class Ensemble:
         ``device``, ``path`` (how the energy was computed) and the version.
     """
 
-    data: xr.Dataset
+    FORMAT: ClassVar[str] = "phasekit trained ensemble 1"
+    FILE: ClassVar[str] = "ensemble file"
+
+    @classmethod
+    def of(cls, data: xr.Dataset) -> Self:
+        """Return the ensemble that a labelled data set describes."""
+        return cls(xr.DataTree(data))
 
     @property
-    def model(self) -> Model:
-        """The model, without P."""
-        return Model(**json.loads(self.data.attrs["model"]))
+    def data(self) -> xr.Dataset:
+        """The labelled data set."""
+        return self.tree.to_dataset()
 
     @property
     def settings(self) -> Adam:
@@ -69,33 +70,6 @@ class Ensemble:
             for m in range(data.sizes["member"])
         ]
 
-    def save(self, path: str | Path) -> None:
-        """Write netCDF, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the path can't be written to.
-        """
-        write_netcdf(self.data, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Ensemble:
-        """Read what :meth:`save` wrote.
-
-        Raises
-        ------
-        InputError
-            If the file is missing or is something else.
-        """
-        try:
-            data = xr.load_dataset(path, engine="h5netcdf")
-        except (OSError, ValueError) as error:
-            raise InputError("ensemble file", str(path), f"can't be read ({error})") from None
-        if data.attrs.get("format") != _FORMAT:
-            raise InputError("ensemble file", str(path), f"must be a {_FORMAT!r} file")
-        return cls(data)
-
     @classmethod
     def from_arrays(
         cls,
@@ -103,7 +77,7 @@ class Ensemble:
         member: dict[str, Any],
         arrays: dict[str, np.ndarray[Any, Any]],
         attributes: dict[str, Any],
-    ) -> Ensemble:
+    ) -> Self:
         """Label arrays of shape (datasets, members, ...)."""
         trailing = {"W": ("token", "output"), "G": ("query_input", "key_input"), "A": ("query", "key")}
         variables = {name: (("dataset", "member", *trailing.get(name, ())), values) for name, values in arrays.items()}
@@ -111,4 +85,4 @@ class Ensemble:
             **{name: ("dataset", values) for name, values in dataset.items()},
             **{name: ("member", values) for name, values in member.items()},
         }
-        return cls(xr.Dataset(variables, coordinates, {"format": _FORMAT, **attributes}))
+        return cls.of(xr.Dataset(variables, coordinates, {"format": cls.FORMAT, **attributes}))

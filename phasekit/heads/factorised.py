@@ -37,14 +37,14 @@ class FactorisedEnergy(Energy):
         self.device, self.dtype, self.path = energy.device, energy.dtype, energy.path
 
     @property
-    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return self.of_logits.shapes[0], (2, self.key_dim, self.logit_size)
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {**self.of_logits.shapes, "G": (2, self.key_dim, self.logit_size)}
 
     @property
-    def prior_scales(self) -> tuple[float, float]:
-        return self.model.sigma_w, factor_scale(self.model.sigma_g, self.key_dim)
+    def prior_scales(self) -> dict[str, float]:
+        return {"W": self.model.sigma_w, "G": factor_scale(self.model.sigma_g, self.key_dim)}
 
-    def bind(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
+    def gradient_at(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return FactorisedGradient(self, W, G, dW, dG)
 
     def averages(self, W: Tensor, G: Tensor) -> Averages:
@@ -59,7 +59,7 @@ class FactorisedEnergy(Energy):
 
     def prior(self, W: Tensor, G: Tensor) -> Tensor:
         """Return ‖W‖²/(2σ_w²) + (‖W_Q‖² + ‖W_K‖²)√d/(2σ_g), shape (D, M)."""
-        sigma_w, tau = self.prior_scales
+        sigma_w, tau = self.prior_scales.values()
         return 0.5 * (W.square().sum((-2, -1)) / sigma_w**2 + G.square().sum((-3, -2, -1)) / tau**2)
 
     def logit_matrix(self, G: Tensor) -> Tensor:
@@ -77,9 +77,9 @@ class FactorisedGradient:
     def __init__(self, energy: FactorisedEnergy, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> None:
         D, M, n = *W.shape[:2], energy.logit_size
         self._product, self._by_product = (torch.empty(D, M, n, n, dtype=W.dtype, device=W.device) for _ in range(2))
-        self._factors, self._dG, self._precision = G, dG, energy.prior_scales[1] ** -2
+        self._factors, self._dG, self._precision = G, dG, energy.prior_scales["G"] ** -2
         self._queries, self._keys = G.unbind(2)
-        self._gradient = energy.of_logits.bind(W, self._product, dW, self._by_product)
+        self._gradient = energy.of_logits.gradient_at(W, self._product, dW, self._by_product)
 
     def __call__(self) -> None:
         torch.matmul(self._queries.mT, self._keys, out=self._product)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from phasekit.errors import InputError
+from phasekit.checks import one_of, real_number
 from phasekit.fates import FATES, SAME_ENERGY, sort_networks
 from phasekit.heads.ensemble import Ensemble
 
@@ -33,9 +33,7 @@ class Selection(Ensemble):
         InputError
             For an unknown fate.
         """
-        if fate not in FATES:
-            raise InputError("fate", fate, f"must be one of {', '.join(FATES)}")
-        return np.asarray((self.data.fate == fate).sum("member").values)
+        return np.asarray((self.data.fate == one_of("fate", fate, FATES)).sum("member").values)
 
     def mean(self, name: str) -> xr.DataArray:
         """Return a quantity averaged over the kept members of each data set (NaN where none was kept)."""
@@ -57,9 +55,8 @@ def select_lowest(ensemble: Ensemble, tolerance: float = SAME_ENERGY) -> Selecti
     InputError
         If the tolerance is not a finite number of at least 0.
     """
-    if not (np.isfinite(tolerance) and tolerance >= 0):
-        raise InputError("tolerance", tolerance, "must be a finite number of at least 0")
+    tolerance = real_number("tolerance", tolerance, least=0)
     data = ensemble.data.transpose("dataset", "member", ...)
     fate, lowest = sort_networks(data.U.to_numpy(), data.converged.to_numpy(), data.failed.to_numpy(), tolerance)
     data = data.assign(fate=(("dataset", "member"), fate), U_lowest=("dataset", lowest))
-    return Selection(data.assign_attrs(selection_tolerance=tolerance))
+    return Selection.of(data.assign_attrs(selection_tolerance=tolerance))

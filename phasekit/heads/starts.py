@@ -71,11 +71,11 @@ def factors_of(G: NDArray[np.float64], d: int) -> NDArray[np.float64]:
 
 def draw_starts(
     models: Sequence[Model], starts: Sequence[tuple[str, int]], seed: int, dtype: torch.dtype, device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> dict[str, torch.Tensor]:
     """Return W and G (or both factors of G), led by (D, M), for models times members, each a pair (start, member)."""
     draws = [[draw_start(model, start, seed, member) for start, member in starts] for model in models]
-    W, G = (np.stack([np.stack([draw[k] for draw in row]) for row in draws]) for k in (0, 1))
-    return torch.from_numpy(W).to(device, dtype), torch.from_numpy(G).to(device, dtype)
+    stacked = {name: np.stack([np.stack([draw[k] for draw in row]) for row in draws]) for k, name in enumerate("WG")}
+    return {name: torch.from_numpy(array).to(device, dtype) for name, array in stacked.items()}
 
 
 @lru_cache

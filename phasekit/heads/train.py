@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from collections.abc import Sequence
+from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from phasekit import __version__
-from phasekit.device import describe_device, resolve_device, resolve_dtype
-from phasekit.errors import InputError
+from phasekit.checkpoint import Pause, load_checkpoint, save_checkpoint
+from phasekit.checks import real_number
+from phasekit.device import describe_device, resolve_device, resolve_dtype, suitable_threads
 from phasekit.heads.adam import Adam, AdamEnsemble, Progress
 from phasekit.heads.build import EnergyPath, build_energy
-from phasekit.heads.energy import Energy, common_model
+from phasekit.heads.energy import Energy
 from phasekit.heads.ensemble import Ensemble
 from phasekit.heads.order_parameters import has_sign_symmetry, order_parameter_names, order_parameters
-from phasekit.heads.starts import STARTS, draw_starts
+from phasekit.heads.population import Population, draw_datasets
+from phasekit.heads.starts import STARTS
 from phasekit.model import Model
-from phasekit.tasks.copy import Dataset, draw_dataset
+from phasekit.tasks.copy import Dataset
 
 _DEFAULT_SETTINGS = Adam()
 _PAUSE_EVERY = 50
@@ -77,14 +78,10 @@ def train(
     -----
     From the "uniform" and "copy" starts 400 steps were enough for V = 8, L = 16-24, P < 1000; random ones took up to
     1000. The condition of U grows with P: at P = 16 384 the default 1000 steps leave softmax heads 1e-3 above their
-    minimum, and they are flagged. On a CPU, ensembles of small heads are fastest on one thread (OMP_NUM_THREADS=1).
+    minimum, and they are flagged. Ensembles of small heads run on one CPU thread, which is fastest for them.
     """
-    models = [models] if isinstance(models, Model) else list(models)
-    _check_list("data_seeds", data_seeds)
-    common_model(models)
-    datasets = [draw_dataset(m, data_seed) for m, data_seed in product(models, data_seeds)]
     return train_on(
-        datasets,
+        draw_datasets(models, data_seeds),
         starts=starts,
         members=members,
         seed=seed,
@@ -109,8 +106,8 @@ def train_on(
     device: str = "auto",
     path: EnergyPath = "auto",
     progress: Progress | None = None,
-    state: Mapping[str, Tensor] | None = None,
-    pause: Callable[[AdamEnsemble], None] | None = None,
+    checkpoint: str | Path | None = None,
+    pause: Pause | None = None,
 ) -> Ensemble:
     """Minimise U as :func:`train` does, on data sets that were drawn already.
 
@@ -118,10 +115,10 @@ def train_on(
     ----------
     datasets : sequence of Dataset
         Their models may differ in P only.
-    state : mapping of str to Tensor, optional
-        What :meth:`AdamEnsemble.state` returned: training goes on from there, bit for bit.
+    checkpoint : path, optional
+        A file (.npz) to resume from if it exists: training goes on from there, bit for bit.
     pause : callable, optional
-        Called with the ensemble every 50 steps: to save its state, or to stop by raising.
+        Called every 50 steps with a function that saves the checkpoint: to save by the clock, or to stop by raising.
     starts, members, seed, settings, tolerance, dtype, device, path, progress
         As for :func:`train`.
 
@@ -130,57 +127,53 @@ def train_on(
     InputError
         For anything out of range; one line.
     """
-    numbers = list(range(members)) if isinstance(members, int) else list(members)
-    _check_list("starts", starts)
-    _check_list("members", numbers)
-    if not tolerance > 0:
-        raise InputError("tolerance", tolerance, "must be above 0")
-    model = common_model([d.model for d in datasets])
-    torch_device, torch_dtype = resolve_device(device), resolve_dtype(dtype)
-
-    labels = list(product(starts, numbers))
-    W, G = draw_starts([d.model for d in datasets], labels, seed, torch_dtype, torch_device)
-    energy = build_energy(datasets, dtype=dtype, device=torch_device, path=path)
-    ensemble = AdamEnsemble(energy, W, G, settings)
-    if state is not None:
-        ensemble.restore(state)
-    while ensemble.steps_done < settings.steps:
-        left = settings.steps - ensemble.steps_done
-        ensemble.run(left if pause is None else min(left, _PAUSE_EVERY), progress)
-        if pause is not None and ensemble.steps_done < settings.steps:
-            pause(ensemble)
-
+    tolerance = real_number("tolerance", tolerance, above=0)
+    population = Population.of(datasets, starts, members, seed)
+    place, precision = resolve_device(device), resolve_dtype(dtype)
+    energy = build_energy(datasets, dtype=dtype, device=place, path=path)
+    ensemble = AdamEnsemble(energy, population.draw(precision, place), settings)
+    with suitable_threads(place, energy.multiplications * len(population.members)):
+        run = {**population.describe(), "settings": settings.describe(), "dtype": dtype, "path": energy.path}
+        _descend(ensemble, run, checkpoint, pause, progress)
+        found = evaluate(energy, ensemble.position["W"], ensemble.position["G"], tolerance)
     return Ensemble.from_arrays(
-        dataset={
-            "P": np.array([len(d.tokens) for d in datasets]),
-            "data_seed": np.array([d.seed for d in datasets]),
-        },
-        member={
-            "start": np.array([start for start, _ in labels]),
-            "number": np.array([number for _, number in labels]),
-        },
-        arrays={
-            name: value.cpu().numpy() for name, value in evaluate(energy, ensemble.W, ensemble.G, tolerance).items()
-        },
+        dataset=population.dataset_labels(),
+        member=population.member_labels(),
+        arrays={name: value.cpu().numpy() for name, value in found.items()},
         attributes={
-            "model": json.dumps(model.at(P=None).describe()),
+            "model": json.dumps(population.model.at(P=None).describe()),
             "settings": json.dumps(settings.describe()),
-            "seed": seed,
+            "seed": population.seed,
             "tolerance": tolerance,
             "steps": ensemble.steps_done,
             "dtype": dtype,
-            "device": describe_device(torch_device),
+            "device": describe_device(place),
             "path": energy.path,
             "phasekit": __version__,
         },
     )
 
 
-def _check_list(name: str, values: Sequence[object]) -> None:
-    if len(values) == 0 or isinstance(values, str):
-        raise InputError(name, values, "must be a list with at least one entry")
-    if len(set(values)) != len(values):
-        raise InputError(name, values, "must not repeat an entry")
+def _descend(
+    ensemble: AdamEnsemble,
+    run: dict[str, object],
+    checkpoint: str | Path | None,
+    pause: Pause | None,
+    progress: Progress | None,
+) -> None:
+    """Take all steps that are left, with a pause now and then."""
+
+    def save() -> None:
+        if checkpoint is not None:
+            save_checkpoint(checkpoint, run, ensemble.state())
+
+    if checkpoint is not None and Path(checkpoint).exists():
+        ensemble.restore(load_checkpoint(checkpoint, run))
+    steps = ensemble.settings.steps
+    while ensemble.steps_done < steps:
+        ensemble.run(min(steps - ensemble.steps_done, steps if pause is None else _PAUSE_EVERY), progress)
+        if pause is not None and ensemble.steps_done < steps:
+            pause(save)
 
 
 @torch.no_grad()
@@ -200,7 +193,8 @@ def evaluate(energy: Energy, W: Tensor, G: Tensor, tolerance: float) -> dict[str
         averages = energy.averages(W, G)
     first, second, coverage = order_parameters(averages, model.L)
     square_W, square_G = dW.square().flatten(2).sum(2), dG.square().flatten(2).sum(2)
-    excess = 0.5 * (energy.prior_scales[0] ** 2 * square_W + energy.prior_scales[1] ** 2 * square_G)
+    scales = energy.prior_scales
+    excess = 0.5 * (scales["W"] ** 2 * square_W + scales["G"] ** 2 * square_G)
     names = order_parameter_names(model.score)
     scalars = {
         "U": U,

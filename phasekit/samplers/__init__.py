@@ -1,5 +1,7 @@
 """Samplers of exp(-U/T) for ensembles of heads, and what tells whether to trust them."""
 
+from phasekit.samplers.chains import Chains, NotFinite
+from phasekit.samplers.curvature import stiffest_curvature
 from phasekit.samplers.diagnostics import Diagnosis, diagnose
 from phasekit.samplers.driver import ChainDiverged, sample, sample_on
 from phasekit.samplers.heads import HeadsTarget
@@ -13,6 +15,7 @@ __all__ = [
     "HMC",
     "SGLD",
     "ChainDiverged",
+    "Chains",
     "Decay",
     "Diagnosis",
     "HeadsTarget",
@@ -20,6 +23,7 @@ __all__ = [
     "Langevin",
     "Method",
     "MinibatchTarget",
+    "NotFinite",
     "Samples",
     "State",
     "Target",
@@ -27,4 +31,5 @@ __all__ = [
     "get_method",
     "sample",
     "sample_on",
+    "stiffest_curvature",
 ]

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from phasekit import __version__
-from phasekit.device import describe_device, resolve_device, resolve_dtype
+from phasekit.checkpoint import Pause, Tensors
+from phasekit.checks import whole_number
+from phasekit.device import describe_device, resolve_device, resolve_dtype, suitable_threads
 from phasekit.errors import InputError
 from phasekit.heads.build import EnergyPath, build_energy
-from phasekit.heads.energy import Energy, common_model
+from phasekit.heads.energy import Energy
 from phasekit.heads.order_parameters import has_sign_symmetry
-from phasekit.heads.starts import STARTS, draw_starts
+from phasekit.heads.population import Population, draw_datasets
 from phasekit.model import Model
-from phasekit.samplers.checkpoint import Checkpoint
+from phasekit.samplers.chains import Chains, NotFinite, Progress
 from phasekit.samplers.heads import HeadsTarget
 from phasekit.samplers.hmc import HMCState
 from phasekit.samplers.methods import Method
 from phasekit.samplers.minibatch import MinibatchTarget
+from phasekit.samplers.noise import Key, key_of
 from phasekit.samplers.observables import observable_names, observe
 from phasekit.samplers.samples import Samples
-from phasekit.samplers.target import State, Target
-from phasekit.tasks.copy import Dataset, draw_dataset
-
-Progress = Callable[[int, int], None]
-Pause = Callable[[Callable[[], None]], None]
-
-# Updates between two looks at whether all chains are finite, while nothing is recorded.
-_LOOK_EVERY = 100
+from phasekit.samplers.target import Target
+from phasekit.tasks.copy import Dataset
 
 
 class ChainDiverged(ArithmeticError):
@@ -126,11 +121,8 @@ def sample(
     ChainDiverged
         When a chain isn't finite any more; it names the chain and the draw, and carries the draws before.
     """
-    models = [models] if isinstance(models, Model) else list(models)
-    _check_list("data_seeds", data_seeds)
-    common_model(models)
     return sample_on(
-        [draw_dataset(m, data_seed) for m, data_seed in product(models, data_seeds)],
+        draw_datasets(models, data_seeds),
         method,
         draws=draws,
         thin=thin,
@@ -186,186 +178,129 @@ def sample_on(
     InputError, ChainDiverged
         As :func:`sample` does.
     """
-    run = _Run(datasets, method, thin, warmup, starts, members, seed, attention, dtype, device, path)
-    for name, value in (("draws", draws), ("save_every", save_every)):
-        _check_count(name, value, 1)
-    run.start(initial)
-    if checkpoint is not None and Path(checkpoint).exists():
-        run.resume(Checkpoint.load(checkpoint, run.description))
-        if len(run.recorded) > draws:
-            raise InputError("draws", draws, f"the checkpoint holds {len(run.recorded)} already")
-    last = warmup + draws * thin
-    saved = run.state.step
-    while run.state.step < last:
-        run.advance()
-        step = run.state.step
-        if checkpoint is not None and (step == last or step - saved >= save_every):
-            run.checkpoint().save(checkpoint)
-            saved = step
-        if progress is not None and (step == last or step % _LOOK_EVERY == 0):
-            progress(step, last)
-        if pause is not None and step < last and step % _LOOK_EVERY == 0:
-            pause(lambda: None if checkpoint is None else run.checkpoint().save(checkpoint))
-    return run.samples()
+    for name, value in (("draws", draws), ("save_every", save_every), ("thin", thin)):
+        whole_number(name, value, 1)
+    run = _Run(Population.of(datasets, starts, members, seed), method, initial, attention, dtype, device, path)
+    with suitable_threads(run.device, run.energy.multiplications * len(run.population.members)):
+        return run.samples(
+            int(draws), thin, warmup, checkpoint=checkpoint, save_every=save_every, progress=progress, pause=pause
+        )
 
 
 class _Run:
-    """A sampling run: what was asked for, the chains, and what they recorded."""
+    """What was asked for: which heads, how they are sampled, and what is written down of them."""
 
     def __init__(
         self,
-        datasets: Sequence[Dataset],
+        population: Population,
         method: Method,
-        thin: int,
-        warmup: int,
-        starts: Sequence[str],
-        members: int | Sequence[int],
-        seed: int,
+        initial: Samples | None,
         attention: bool,
         dtype: str,
         device: str,
         path: EnergyPath,
     ) -> None:
-        numbers = list(range(members)) if isinstance(members, int) else [int(number) for number in members]
-        _check_list("starts", starts)
-        _check_list("members", numbers)
-        for start in starts:
-            if start not in STARTS:
-                raise InputError("start", start, f"must be one of {', '.join(STARTS)}")
         if not isinstance(method, Method):
             raise InputError("method", method, "must be SGLD(...), Langevin(...) or HMC(...)")
-        _check_count("thin", thin, 1)
-        _check_count("warmup", warmup, 0)
-        self.model, self.method = common_model([d.model for d in datasets]), method
-        self.thin, self.warmup = thin, warmup
-        self.seed, self.with_attention, self.dtype = seed, attention, dtype
-        self.device, torch_dtype = resolve_device(device), resolve_dtype(dtype)
-
-        self.datasets = list(datasets)
-        self.labels = list(product(starts, numbers))
-        self.energy: Energy = build_energy(self.datasets, dtype=dtype, device=self.device, path=path)
-        keys = [
-            (seed, len(d.tokens), d.seed, zlib.crc32(start.encode()), number)
-            for d, (start, number) in product(self.datasets, self.labels)
-        ]
-        target: Target = HeadsTarget(self.energy, len(self.labels))
+        self.population, self.dtype, self.device = population, dtype, resolve_device(device)
+        self.energy: Energy = build_energy(population.datasets, dtype=dtype, device=self.device, path=path)
+        self.keys = chain_keys(population)
+        members, precision = len(population.members), resolve_dtype(dtype)
+        self.target: Target = HeadsTarget(self.energy, members)
         if method.minibatch is not None:
-            target = MinibatchTarget(self.datasets, len(self.labels), method.minibatch, keys, torch_dtype, self.device)
-        self.kernel = method.build(target, keys, warmup)
-        #: What determines all chains; a checkpoint with another description isn't theirs.
-        self.description: dict[str, Any] = {
-            "model": self.model.at(P=None).describe(),
-            "method": method.describe(),
-            "datasets": [[len(d.tokens), d.seed] for d in self.datasets],
-            "chains": [list(label) for label in self.labels],
-            "seed": seed,
-            "warmup": warmup,
-            "thin": thin,
-            "dtype": dtype,
-            "path": self.energy.path,
-            "attention": attention,
-        }
-
-    def start(self, initial: Samples | None) -> None:
-        """Put the chains at their starts, or where others ended."""
+            self.target = MinibatchTarget(
+                population.datasets, members, method.minibatch, self.keys, precision, self.device
+            )
+        self.position: Tensors
         if initial is None:
-            models = [d.model for d in self.datasets]
-            W, G = draw_starts(models, self.labels, self.seed, self.energy.dtype, self.device)
+            self.position = population.draw(precision, self.device)
         else:
-            W, G = (torch.from_numpy(part).to(self.device, self.energy.dtype) for part in initial.final())
-            self.description["initial"] = [zlib.crc32(part.cpu().numpy().tobytes()) for part in (W, G)]
-        self.state: State = self.kernel.init((W, G))
-        self.recorded: list[np.ndarray[Any, np.dtype[np.float64]]] = []
-        L = self.model.L
-        self.attention = torch.zeros(*W.shape[:2], L, L, dtype=torch.float64, device=self.device)
+            ends = initial.final().items()
+            self.position = {name: torch.from_numpy(x).to(self.device, precision) for name, x in ends}
+        self.continued = initial is not None
+        self.method = method.settled(self.target, self.position)
+        D, L = len(population.datasets), population.model.L
+        self.attention = torch.zeros(D, members, L, L, dtype=torch.float64, device=self.device) if attention else None
 
-    def resume(self, checkpoint: Checkpoint) -> None:
-        """Put the chains where a checkpoint left them."""
-        tensors = dict(checkpoint.tensors)
-        self.attention.copy_(tensors.pop("attention"))
-        self.state.restore(tensors)
-        self.recorded = list(checkpoint.draws)
+    def samples(self, draws: int, thin: int, warmup: int, **about_running: Any) -> Samples:
+        """Sample, and return what was recorded, labelled."""
+        kernel = self.method.build(self.target, self.keys, whole_number("warmup", warmup, 0))
+        sums = {} if self.attention is None else {"attention": self.attention}
+        asked = {**self.describe(), "warmup": warmup, "thin": thin}
+        chains = Chains(
+            self.target, kernel, self.position, self.observe, thin=thin, warmup=warmup, description=asked, sums=sums
+        )
+        try:
+            chains.run(draws, **about_running)
+        except NotFinite as error:
+            so_far = self.labelled(chains) if chains.recorded else None
+            raise ChainDiverged(self.name_of(error.chain), error.draw, error.step, so_far) from None
+        return self.labelled(chains)
 
-    def checkpoint(self) -> Checkpoint:
-        """Return where the run stands."""
-        draws = np.stack(self.recorded) if self.recorded else np.empty((0, 0, 0, 0))
-        return Checkpoint(self.description, {**self.state.tensors(), "attention": self.attention}, draws)
+    def describe(self) -> dict[str, Any]:
+        """Return what determines all chains, as plain JSON values."""
+        known = {
+            **self.population.describe(),
+            "method": self.method.describe(),
+            "dtype": self.dtype,
+            "path": self.energy.path,
+            "attention": self.attention is not None,
+        }
+        if self.continued:
+            arrays = [self.position[name].cpu().numpy() for name in self.target.shapes]
+            known["initial"] = [zlib.crc32(array.tobytes()) for array in arrays]
+        return known
 
-    def advance(self) -> None:
-        """Take one update; record a draw when it is time."""
-        self.state = self.kernel.update(self.state, inplace=True)
-        since = self.state.step - self.warmup
-        if since > 0 and since % self.thin == 0:
-            self._record()
-        elif self.state.step % _LOOK_EVERY == 0:
-            self._look(torch.stack([part.flatten(2).sum(2) for part in self.state.position]))
-
-    def _record(self) -> None:
-        W, G = self.state.position
-        observables = observe(self.energy, W, G)
-        self._look(observables)
-        if self.with_attention:
-            A = self.energy.mean_attention(G)
-            if has_sign_symmetry(self.model.score):
+    def observe(self, position: Tensors) -> Tensor:
+        """Return what is recorded of a draw, and add its attention matrices to their sum."""
+        observables = observe(self.energy, position)
+        if self.attention is not None:
+            A = self.energy.mean_attention(position["G"])
+            if has_sign_symmetry(self.population.model.score):
                 A = A * torch.where(observables[0] + observables[1] < 0, -1.0, 1.0)[..., None, None]
             self.attention += A
-        self.recorded.append(observables.double().cpu().numpy())
+        return observables
 
-    def _look(self, numbers: Tensor) -> None:
-        """Stop if any number of shape (..., D, M) isn't finite."""
-        bad = (~torch.isfinite(numbers)).flatten(0, -3).any(0).nonzero()
-        if len(bad) == 0:
-            return
-        d, m = bad[0].tolist()
-        start, number = self.labels[m]
-        chain = f"{m} (start {start}, number {number}, P = {len(self.datasets[d].tokens)}, "
-        chain += f"data seed {self.datasets[d].seed})"
-        draw = None if self.state.step <= self.warmup else (self.state.step - self.warmup - 1) // self.thin
-        samples = self.samples() if self.recorded else None
-        raise ChainDiverged(chain, draw, self.state.step, samples)
+    def name_of(self, chain: int) -> str:
+        """Return a chain's labels in words."""
+        d, m = divmod(chain, len(self.population.members))
+        (start, number), data = self.population.members[m], self.population.datasets[d]
+        return f"{m} (start {start}, number {number}, P = {len(data.tokens)}, data seed {data.seed})"
 
-    def samples(self) -> Samples:
-        """Return what was recorded, labelled."""
-        shape = (len(self.datasets), len(self.labels))
+    def labelled(self, chains: Chains) -> Samples:
+        """Return draws with their labels."""
+        shape = (len(self.population.datasets), len(self.population.members))
         statistics = {}
-        if isinstance(self.state, HMCState):
-            statistics["step_size"] = self.state.log_step.exp().view(shape).cpu().numpy()
-            statistics["acceptance"] = (self.state.accepted.double() / self.state.tried).view(shape).cpu().numpy()
+        if isinstance(chains.state, HMCState):
+            statistics["step_size"] = chains.state.log_step.exp().view(shape).cpu().numpy()
+            statistics["acceptance"] = (chains.state.accepted.double() / chains.state.tried).view(shape).cpu().numpy()
+        count = len(chains.recorded)
         return Samples.from_draws(
-            names=observable_names(self.model.score),
-            draws=np.stack(self.recorded),
-            chain={
-                "start": np.array([start for start, _ in self.labels]),
-                "number": np.array([number for _, number in self.labels]),
-            },
-            dataset={
-                "P": np.array([len(d.tokens) for d in self.datasets]),
-                "data_seed": np.array([d.seed for d in self.datasets]),
-            },
+            names=observable_names(self.population.model.score),
+            draws=chains.draws(),
+            chain=self.population.member_labels(),
+            dataset=self.population.dataset_labels(),
             statistics=statistics,
             attributes={
-                "model": json.dumps(self.model.at(P=None).describe()),
+                "model": json.dumps(self.population.model.at(P=None).describe()),
                 "method": json.dumps(self.method.describe()),
-                "seed": self.seed,
-                "warmup": self.warmup,
-                "thin": self.thin,
+                "seed": self.population.seed,
+                "warmup": chains.warmup,
+                "thin": chains.thin,
                 "dtype": self.dtype,
                 "device": describe_device(self.device),
                 "path": self.energy.path,
                 "phasekit": __version__,
             },
-            final=tuple(part.cpu().numpy() for part in self.state.position),
-            attention=(self.attention / len(self.recorded)).cpu().numpy() if self.with_attention else None,
+            final={name: part.cpu().numpy() for name, part in chains.state.position.items()},
+            attention=None if self.attention is None else (self.attention / count).cpu().numpy(),
         )
 
 
-def _check_list(name: str, values: Sequence[object]) -> None:
-    if len(values) == 0 or isinstance(values, str):
-        raise InputError(name, values, "must be a list with at least one entry")
-    if len(set(values)) != len(values):
-        raise InputError(name, values, "must not repeat an entry")
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(name, value, f"must be a whole number of at least {least}")
+def chain_keys(population: Population) -> list[Key]:
+    """Return the keys of all chains' random numbers: (seed, P, data seed, start, number), members fastest."""
+    return [
+        key_of(population.seed, len(d.tokens), d.seed, start, number)
+        for d in population.datasets
+        for start, number in population.members
+    ]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from phasekit.checkpoint import Tensors
 from phasekit.heads.energy import Energy
 from phasekit.heads.energy import Gradient as EnergyGradient
-from phasekit.samplers.target import Gradient, Parts
+from phasekit.samplers.target import Gradient
 
 
 class HeadsTarget:
     """exp(-U(W, G)/T) with all data in every gradient.
 
-    A position is (W, G), of shapes (D, M, V, V) and (D, M, n, n); for factorised heads (W, [W_Q, W_K]), of shapes
-    (D, M, V, V) and (D, M, 2, d, n).
+    A position has tensors "W" and "G", of shapes (D, M, V, V) and (D, M, n, n); of factorised heads "G" holds W_Q and
+    W_K, shape (D, M, 2, d, n).
 
     Parameters
     ----------
@@ -29,20 +30,20 @@ class HeadsTarget:
     def __init__(self, energy: Energy, members: int) -> None:
         D = len(energy.datasets)
         self.energy, self.dtype, self.device = energy, energy.dtype, energy.device
-        self.shapes: tuple[tuple[int, ...], ...] = tuple((D, members, *shape) for shape in energy.shapes)
+        self.shapes = {name: (D, members, *shape) for name, shape in energy.shapes.items()}
         self.chains = D * members
-        self.scales: tuple[float, ...] = energy.prior_scales
+        self.scales = energy.prior_scales
 
-    def bind(self, position: Parts, gradient: Parts) -> Gradient:
-        return _HeadsGradient(self.energy, position, self.energy.bind(*position, *gradient))
+    def bind(self, position: Tensors, gradient: Tensors) -> Gradient:
+        return _HeadsGradient(self.energy, position, self.energy.bind(position, gradient))
 
 
 class _HeadsGradient:
-    def __init__(self, energy: Energy, position: Parts, gradient: EnergyGradient) -> None:
+    def __init__(self, energy: Energy, position: Tensors, gradient: EnergyGradient) -> None:
         self._energy, self._position, self._gradient = energy, position, gradient
 
     def __call__(self, step: int) -> None:
         self._gradient()
 
     def energy(self) -> Tensor:
-        return (self._gradient.likelihood() + self._energy.prior(*self._position)).flatten()
+        return (self._gradient.likelihood() + self._energy.prior(self._position["W"], self._position["G"])).flatten()

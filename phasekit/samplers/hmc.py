@@ -9,10 +9,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from phasekit.checkpoint import Tensors
+from phasekit.checks import real_number, whole_number
 from phasekit.errors import InputError
 from phasekit.samplers.noise import Key, NormalStreams, UniformStreams
-from phasekit.samplers.schedule import check
-from phasekit.samplers.target import Cutter, Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, start
+from phasekit.samplers.target import (
+    Cutter,
+    Evaluator,
+    Kernel,
+    State,
+    Target,
+    check_keys,
+    flat,
+    numbers,
+    start,
+)
 
 # Dual averaging, as in Hoffman and Gelman 2014 (arXiv:1111.4246), section 3.2.
 _SHRINKAGE, _EARLY, _FORGETTING = 0.05, 10.0, 0.75
@@ -68,11 +79,8 @@ def build(
     InputError
         If a number is out of range, there isn't one key for each chain, or the gradient is a minibatch's.
     """
-    check("step", step, positive=True)
-    check("temperature", temperature, positive=True)
-    for name, value, least in (("leaps", leaps, 1), ("adapt", adapt, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(name, value, f"must be a whole number of at least {least}")
+    step, temperature = real_number("step", step, above=0), real_number("temperature", temperature, above=0)
+    leaps, adapt = whole_number("leaps", leaps, 1), whole_number("adapt", adapt, 0)
     if not 0 < acceptance < 1:
         raise InputError("acceptance", acceptance, "must be above 0 and below 1")
     if not 0 <= jitter < 1:
@@ -84,7 +92,7 @@ def build(
     noise = NormalStreams("hmc", keys, numbers(target), target.dtype, target.device)
     uniform = UniformStreams("hmc accept", keys, 2, target.device)
 
-    def init(position: Parts) -> HMCState:
+    def init(position: Tensors) -> HMCState:
         where, gradient = start(target, position)
         log_step = torch.full((chains,), math.log(step), dtype=torch.float64, device=target.device)
         nothing = torch.zeros_like(log_step)
@@ -99,8 +107,8 @@ def build(
         state = state if inplace else state.copy()
         draws = uniform.at(state.step)
         size = (state.log_step.exp() * (1 + jitter * (2 * draws[:, 0] - 1))).to(target.dtype)
-        before = [part.clone() for part in (*state.position, *state.gradient)]
-        p = [math.sqrt(temperature) * xi for xi in cut(noise.at(state.step))]
+        before = [part.clone() for part in (*state.position.values(), *state.gradient.values())]
+        p = [math.sqrt(temperature) * xi for xi in cut(noise.at(state.step)).values()]
         start_energy, start_kinetic = state.energy, kinetic(p)
 
         leapfrog(target, evaluate, state, p, size, leaps)
@@ -108,7 +116,7 @@ def build(
         state.error = (state.energy - start_energy) + (kinetic(p) - start_kinetic)
         probability = torch.nan_to_num((-state.error / temperature).exp().clamp(max=1.0), nan=0.0)
         accepted = draws[:, 1] < probability
-        for part, old in zip((*state.position, *state.gradient), before, strict=True):
+        for part, old in zip((*state.position.values(), *state.gradient.values()), before, strict=True):
             keep = accepted.view(chains, 1)
             torch.where(keep, flat(part, chains), flat(old, chains), out=flat(part, chains))
         state.energy = torch.where(accepted, state.energy, start_energy)
@@ -151,8 +159,8 @@ class HMCState(State):
 def leapfrog(target: Target, evaluate: Evaluator, state: State, p: list[Tensor], size: Tensor, leaps: int) -> None:
     """Move position (and its gradient) and momenta, in place, by leapfrog steps of each chain's size."""
     chains = target.chains
-    moves = [size.view(chains, 1) * scale for scale in target.scales]
-    thetas, gradients = ([flat(part, chains) for part in parts] for parts in (state.position, state.gradient))
+    moves = [size.view(chains, 1) * target.scales[name] for name in state.position]
+    thetas, gradients = ([flat(part, chains) for part in parts.values()] for parts in (state.position, state.gradient))
     for leap in range(leaps + 1):
         whole = 0 < leap < leaps  # two half kicks of neighbouring leaps make a whole one
         for k, move in enumerate(moves):

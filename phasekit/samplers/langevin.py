@@ -6,9 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torch import Tensor
+
+from phasekit.checkpoint import Tensors
+from phasekit.checks import real_number
 from phasekit.samplers.noise import Key, NormalStreams
-from phasekit.samplers.schedule import Schedule, check, check_schedule, value_at
-from phasekit.samplers.target import Cutter, Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, start
+from phasekit.samplers.schedule import Schedule, checked_schedule, value_at
+from phasekit.samplers.target import (
+    Cutter,
+    Evaluator,
+    Kernel,
+    State,
+    Target,
+    check_keys,
+    flat,
+    numbers,
+    side_by_side,
+    start,
+)
 
 
 def build(
@@ -47,29 +62,28 @@ def build(
     InputError
         If a number is out of range, or there isn't one key for each chain.
     """
-    check_schedule("step", step, positive=True)
-    check_schedule("temperature", temperature)
-    check("friction", friction)
+    step, temperature = checked_schedule("step", step, positive=True), checked_schedule("temperature", temperature)
+    friction = real_number("friction", friction, least=0)
     check_keys(target, keys)
     evaluate, cut = Evaluator(target), Cutter(target)
     noise = NormalStreams("langevin", keys, numbers(target), target.dtype, target.device)
     first = NormalStreams("langevin start", keys, numbers(target), target.dtype, target.device)
 
-    def init(position: Parts) -> LangevinState:
+    def init(position: Tensors) -> LangevinState:
         """Momenta are drawn from their equilibrium."""
         where, gradient = start(target, position)
         heat = math.sqrt(value_at(temperature, 0))
-        momentum = tuple((heat * xi).reshape(theta.shape) for xi, theta in zip(cut(first.at(0)), where, strict=True))
+        momentum = {name: (heat * xi).reshape(where[name].shape) for name, xi in cut(first.at(0)).items()}
         state = LangevinState(0, where, gradient, momentum)
         evaluate(state)
         return state
 
     def kick(state: LangevinState, half: float) -> None:
-        for p, gradient, scale in zip(state.momentum, state.gradient, target.scales, strict=True):
+        for p, gradient, scale in side_by_side(state.momentum, state.gradient, target.scales):
             p.add_(gradient, alpha=-half * scale)
 
     def drift(state: LangevinState, half: float) -> None:
-        for theta, p, scale in zip(state.position, state.momentum, target.scales, strict=True):
+        for theta, p, scale in side_by_side(state.position, state.momentum, target.scales):
             theta.add_(p, alpha=half * scale)
 
     def update(state: LangevinState, inplace: bool = False) -> LangevinState:
@@ -78,7 +92,7 @@ def build(
         kick(state, now / 2)
         drift(state, now / 2)
         width = math.sqrt(-math.expm1(-2 * friction * now) * heat)
-        for p, xi in zip(state.momentum, cut(noise.at(state.step)), strict=True):
+        for p, xi in side_by_side(state.momentum, cut(noise.at(state.step))):
             flat(p.mul_(math.exp(-friction * now)), target.chains).add_(xi, alpha=width)
         drift(state, now / 2)
         state.step += 1
@@ -93,4 +107,4 @@ def build(
 class LangevinState(State):
     """With momenta, shaped as positions, in units where their variance is T."""
 
-    momentum: Parts
+    momentum: dict[str, Tensor]

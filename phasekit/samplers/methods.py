@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, Self
 
+from pydantic import Field, field_validator
+
+from phasekit.checkpoint import Tensors
+from phasekit.describe import Description, Registry
 from phasekit.errors import InputError
 from phasekit.samplers import hmc, langevin, sgld
+from phasekit.samplers.curvature import stiffest_curvature
 from phasekit.samplers.noise import Key
-from phasekit.samplers.schedule import Decay, Schedule
+from phasekit.samplers.schedule import Decay, Schedule, checked_schedule
 from phasekit.samplers.target import Kernel, Target
 
+_SCHEDULES = {
+    "step": "must be a number above 0, a Decay or auto",
+    "temperature": "must be a number of at least 0 or a Decay",
+}
 
-@dataclass(frozen=True)
-class Method:
+
+class Method(Description):
     """A sampler and its settings."""
 
     name: ClassVar[str]
@@ -24,28 +33,67 @@ class Method:
         """Sequences in a gradient; None for all."""
         return getattr(self, "batch", None)
 
+    def settled(self, target: Target, position: Tensors) -> Self:
+        """Return the method with everything decided that depends on where the chains begin (a step "auto")."""
+        return self
+
     def build(self, target: Target, keys: Sequence[Key], warmup: int) -> Kernel:
         """Return the kernel; ``warmup`` updates may be spent on tuning.
 
         Raises
         ------
         InputError
-            For a setting out of range.
+            If the settings don't suit the target.
         """
         raise NotImplementedError
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and settings as plain JSON values; :func:`get_method` takes them back."""
-        return {"name": self.name, **asdict(self)}
+
+_METHODS: Registry[Method] = Registry("method", Method)
 
 
-@dataclass(frozen=True)
-class SGLD(Method):
+class _Scheduled(Method):
+    """Methods without a Metropolis test, whose step and temperature may fall."""
+
+    step: Schedule | Literal["auto"]
+    temperature: Schedule = 1.0
+
+    def settled(self, target: Target, position: Tensors) -> Self:
+        """Replace "auto" by a tenth of the longest stable step, rounded, where the chains begin.
+
+        Raises
+        ------
+        InputError
+            For minibatches, whose noise heats the chain by an amount that curvature says nothing about.
+        """
+        if self.step != "auto":
+            return self
+        if not target.exact:
+            raise InputError("step", "auto", "needs the gradient of all data: leave batch out, or give a step")
+        return self.at(step=float(f"{self._longest(stiffest_curvature(target, position)) / 10:.2g}"))
+
+    @staticmethod
+    def _longest(curvature: float) -> float:
+        """Return the step from which on chains diverge where U is quadratic."""
+        raise NotImplementedError
+
+    @field_validator("step", "temperature", mode="before", check_fields=False)
+    @classmethod
+    def _number_or_decay(cls, given: Any, about: Any) -> Any:
+        if about.field_name == "step" and isinstance(given, str) and given == "auto":
+            return given
+        if isinstance(given, Mapping):
+            given = Decay(**given)
+        return checked_schedule(about.field_name, given, positive=about.field_name == "step")
+
+
+@_METHODS.register
+class SGLD(_Scheduled):
     """Settings of :func:`phasekit.samplers.sgld.build`.
 
     Parameters
     ----------
-    step : float or Decay
+    step : float, Decay or "auto"
+        "auto" takes a tenth of the longest stable step, as measured where the chains begin.
     temperature : float or Decay
     batch : int, optional
         Sequences in a gradient, drawn with replacement
@@ -53,22 +101,26 @@ class SGLD(Method):
     """
 
     name: ClassVar[str] = "sgld"
+    rules: ClassVar[Mapping[str, str]] = _SCHEDULES
 
-    step: Schedule
-    temperature: Schedule = 1.0
-    batch: int | None = None
+    batch: Annotated[int, Field(ge=1)] | None = None
+
+    @staticmethod
+    def _longest(curvature: float) -> float:
+        return 2 / curvature
 
     def build(self, target: Target, keys: Sequence[Key], warmup: int) -> Kernel:
-        return sgld.build(target, keys, step=self.step, temperature=self.temperature)
+        return sgld.build(target, keys, step=_known(self.step), temperature=self.temperature)
 
 
-@dataclass(frozen=True)
-class Langevin(Method):
+@_METHODS.register
+class Langevin(_Scheduled):
     """Settings of :func:`phasekit.samplers.langevin.build` (BAOAB).
 
     Parameters
     ----------
-    step : float or Decay
+    step : float, Decay or "auto"
+        As for :class:`SGLD`.
     friction : float
     temperature : float or Decay
     batch : int, optional
@@ -76,17 +128,21 @@ class Langevin(Method):
     """
 
     name: ClassVar[str] = "langevin"
+    rules: ClassVar[Mapping[str, str]] = _SCHEDULES
 
-    step: Schedule
-    friction: float = 1.0
-    temperature: Schedule = 1.0
-    batch: int | None = None
+    friction: float = Field(default=1.0, ge=0)
+    batch: Annotated[int, Field(ge=1)] | None = None
+
+    @staticmethod
+    def _longest(curvature: float) -> float:
+        return 2 / math.sqrt(curvature)
 
     def build(self, target: Target, keys: Sequence[Key], warmup: int) -> Kernel:
-        return langevin.build(target, keys, step=self.step, friction=self.friction, temperature=self.temperature)
+        step = _known(self.step)
+        return langevin.build(target, keys, step=step, friction=self.friction, temperature=self.temperature)
 
 
-@dataclass(frozen=True)
+@_METHODS.register
 class HMC(Method):
     """Settings of :func:`phasekit.samplers.hmc.build`; step sizes are tuned during warm-up.
 
@@ -99,17 +155,21 @@ class HMC(Method):
 
     name: ClassVar[str] = "hmc"
 
-    step: float = 0.1
-    leaps: int = 16
-    acceptance: float = 0.8
-    jitter: float = 0.2
-    temperature: float = 1.0
+    step: float = Field(default=0.1, gt=0)
+    leaps: int = Field(default=16, ge=1)
+    acceptance: float = Field(default=0.8, gt=0, lt=1)
+    jitter: float = Field(default=0.2, ge=0, lt=1)
+    temperature: float = Field(default=1.0, gt=0)
 
     def build(self, target: Target, keys: Sequence[Key], warmup: int) -> Kernel:
-        return hmc.build(target, keys, adapt=warmup, **asdict(self))
+        return hmc.build(target, keys, adapt=warmup, **self.model_dump())
 
 
-METHODS: dict[str, type[Method]] = {kind.name: kind for kind in (SGLD, Langevin, HMC)}
+def _known(step: Schedule | Literal["auto"]) -> Schedule:
+    """Return a step that isn't left open."""
+    if isinstance(step, str):
+        raise InputError("step", step, "isn't known before chains begin: see Method.settled")
+    return step
 
 
 def get_method(description: Mapping[str, Any]) -> Method:
@@ -120,15 +180,4 @@ def get_method(description: Mapping[str, Any]) -> Method:
     InputError
         For an unknown name or setting.
     """
-    settings = dict(description)
-    name = settings.pop("name", None)
-    if name not in METHODS:
-        raise InputError("method", name, f"must be one of {', '.join(METHODS)}")
-    kind = METHODS[name]
-    unknown = sorted(set(settings) - set(kind.__dataclass_fields__))
-    if unknown:
-        raise InputError(f"method {name}", unknown[0], f"unknown; settings are {', '.join(kind.__dataclass_fields__)}")
-    for field, value in settings.items():
-        if isinstance(value, Mapping):
-            settings[field] = Decay(**value)
-    return kind(**settings)
+    return _METHODS.build(description)

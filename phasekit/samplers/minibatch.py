@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from phasekit.checkpoint import Tensors
+from phasekit.checks import whole_number
 from phasekit.errors import InputError
 from phasekit.heads.energy import common_model
 from phasekit.samplers.noise import Key, UniformStreams
-from phasekit.samplers.target import Gradient, Parts
+from phasekit.samplers.target import Gradient
 from phasekit.tasks.copy import Dataset
 
 
@@ -57,16 +59,15 @@ class MinibatchTarget:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-            raise InputError("batch", batch, "must be a whole number of at least 1")
+        batch = whole_number("batch", batch, 1)
         self.model = model = common_model([d.model for d in datasets])
         if model.key_dim is not None:
             raise InputError("batch", batch, "minibatches are for heads with key_dim None only")
         self.batch, self.dtype, self.device = batch, dtype, device
         n = model.L if model.inputs == "positional" else model.V + model.L
-        self.shapes: tuple[tuple[int, ...], ...] = tuple((len(datasets), members, k, k) for k in (model.V, n))
+        self.shapes = {name: (len(datasets), members, k, k) for name, k in (("W", model.V), ("G", n))}
         self.chains = len(datasets) * members
-        self.scales: tuple[float, ...] = (model.sigma_w, model.sigma_g)
+        self.scales = {"W": model.sigma_w, "G": model.sigma_g}
         sizes = torch.tensor([len(d.tokens) for d in datasets], device=device)
         self.P = sizes.repeat_interleave(members).view(-1, 1)
         # all data sets' sequences in one table; a chain's begin where its data set's do
@@ -78,7 +79,7 @@ class MinibatchTarget:
         """Return the tokens of a step's batches, shape (chains, b, L)."""
         return self._tokens[self._first + self._streams.below(self.P, step)]
 
-    def bind(self, position: Parts, gradient: Parts) -> Gradient:
+    def bind(self, position: Tensors, gradient: Tensors) -> Gradient:
         kind = _PositionalGradient if self.model.inputs == "positional" else _TokenGradient
         return kind(self, position, gradient)
 
@@ -86,10 +87,10 @@ class MinibatchTarget:
 class _BatchGradient:
     """What both kinds of inputs share: everything behind the attended sequence A X."""
 
-    def __init__(self, target: MinibatchTarget, position: Parts, gradient: Parts) -> None:
+    def __init__(self, target: MinibatchTarget, position: Tensors, gradient: Tensors) -> None:
         self.target, self.model = target, target.model
-        (self.W, self.G), (self.dW, self.dG) = (
-            [part.view(-1, *part.shape[-2:]) for part in parts] for parts in (position, gradient)
+        self.W, self.G, self.dW, self.dG = (
+            named[name].view(-1, *named[name].shape[-2:]) for named in (position, gradient) for name in ("W", "G")
         )
         self.scale = (target.P.to(target.dtype) / (target.batch * self.model.kappa * self.model.L)).view(-1, 1, 1)
 

@@ -138,6 +138,11 @@ class UniformStreams:
         return self._words.take(step, 1)[:, 0, : self._size].to(self._device).remainder(bound)
 
 
+def key_of(*parts: int | str) -> Key:
+    """Return a chain's key from whole numbers and words."""
+    return tuple(zlib.crc32(part.encode()) if isinstance(part, str) else int(part) for part in parts)
+
+
 def _hash(purpose: str, key: Key) -> np.random.SeedSequence:
     """Return what seeds the generator of a purpose and a key."""
     words = [zlib.crc32(purpose.encode()), len(key)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from phasekit.checkpoint import Tensors
 from phasekit.heads.energy import Energy
 from phasekit.heads.order_parameters import order_parameter_names, order_parameters
 from phasekit.scores import Score
@@ -19,11 +20,12 @@ def observable_names(score: Score) -> tuple[str, ...]:
 
 
 @torch.no_grad()
-def observe(energy: Energy, W: Tensor, G: Tensor) -> Tensor:
+def observe(energy: Energy, position: Tensors) -> Tensor:
     """Return order parameters and energies, shape (observables, D, M), in the order of :func:`observable_names`.
 
     Order parameters are written down as they are, not folded by a symmetry.
     """
+    W, G = position["W"], position["G"]
     averages = energy.averages(W, G)
     first, second, coverage = order_parameters(averages, energy.model.L)
     U = energy.P * averages.loss / (2 * energy.model.kappa) + energy.prior(W, G)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
 import xarray as xr
 
 from phasekit.errors import InputError
-from phasekit.files import write_netcdf
-from phasekit.model import Model
+from phasekit.heads.members import Members
 from phasekit.samplers.methods import Method, get_method
 from phasekit.samplers.observables import ODD
 
-_FORMAT = "phasekit samples 1"
-
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(Members):
     """Draws of heads: chains times draws times data sets.
 
     Attributes
@@ -40,25 +39,21 @@ class Samples:
         ``dtype``, ``device``, ``path`` and the version.
     """
 
-    tree: xr.DataTree
+    FORMAT: ClassVar[str] = "phasekit samples 1"
+    FILE: ClassVar[str] = "samples file"
 
     @property
     def posterior(self) -> xr.Dataset:
         """The draws."""
         return self.tree["posterior"].to_dataset()
 
-    @property
-    def model(self) -> Model:
-        """The model, without P."""
-        return Model(**json.loads(self.tree.attrs["model"]))
-
-    @property
+    @cached_property
     def method(self) -> Method:
         """The sampler and its settings."""
         return get_method(json.loads(self.tree.attrs["method"]))
 
-    def final(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return where the chains ended: W and G, shapes (datasets, chains, ...).
+    def final(self) -> dict[str, np.ndarray]:
+        """Return where the chains ended: for heads W and G, by name, shapes (datasets, chains, ...).
 
         Raises
         ------
@@ -67,9 +62,9 @@ class Samples:
         """
         if "final" not in self.tree.children:
             raise InputError("samples", "without a group 'final'", "don't say where their chains ended")
-        group = self.tree["final"]
-        W, G = (group[name].transpose("dataset", "chain", ...).to_numpy() for name in ("W", "G"))
-        return np.ascontiguousarray(W), np.ascontiguousarray(G)
+        ends = self.tree["final"].data_vars
+        arrays = {str(name): x.transpose("dataset", "chain", ...).to_numpy() for name, x in ends.items()}
+        return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
     def invariants(self) -> xr.Dataset:
         """Return the draws of what no symmetry of the model changes.
@@ -96,35 +91,6 @@ class Samples:
         sign = 1.0 - 2.0 * (data.c1 + data.cG < 0)
         return data.assign({name: sign * data[name] for name in ODD})
 
-    def save(self, path: str | Path) -> None:
-        """Write netCDF, whole or not at all; ``xarray.open_datatree`` and ``arviz.from_netcdf`` read it too.
-
-        Numbers carry a checksum (HDF5's Fletcher-32), which reading them verifies.
-
-        Raises
-        ------
-        InputError
-            If the path can't be written to.
-        """
-        write_netcdf(self.tree, path, encoding=_checksums(self.tree))
-
-    @classmethod
-    def load(cls, path: str | Path) -> Samples:
-        """Read what :meth:`save` wrote.
-
-        Raises
-        ------
-        InputError
-            If the file is missing or is something else.
-        """
-        try:
-            tree = xr.load_datatree(path, engine="h5netcdf")
-        except (OSError, ValueError) as error:
-            raise InputError("samples file", str(path), f"can't be read ({error})") from None
-        if tree.attrs.get("format") != _FORMAT:
-            raise InputError("samples file", str(path), f"must be a {_FORMAT!r} file")
-        return cls(tree)
-
     @classmethod
     def from_draws(
         cls,
@@ -134,9 +100,9 @@ class Samples:
         dataset: dict[str, np.ndarray],
         statistics: dict[str, np.ndarray],
         attributes: dict[str, str | int | float],
-        final: tuple[np.ndarray, ...] | None = None,
+        final: Mapping[str, np.ndarray] | None = None,
         attention: np.ndarray | None = None,
-    ) -> Samples:
+    ) -> Self:
         """Label draws of shape (draws, observables, D, M); everything else per chain has shape (D, M, ...)."""
         coordinates = {
             "chain": np.arange(draws.shape[3]),
@@ -147,26 +113,20 @@ class Samples:
             {name: (("chain", "draw", "dataset"), draws[:, k].transpose(2, 0, 1)) for k, name in enumerate(names)},
             {**coordinates, "draw": np.arange(draws.shape[0])},
         )
-        groups = {"/": xr.Dataset(attrs={"format": _FORMAT, **attributes}), "posterior": posterior}
+        groups = {"/": xr.Dataset(attrs={"format": cls.FORMAT, **attributes}), "posterior": posterior}
         if statistics:
             stats = {name: (("chain", "dataset"), values.T) for name, values in statistics.items()}
             groups["sample_stats"] = xr.Dataset(stats, coordinates)
         if final is not None:
-            W, G = (part.swapaxes(0, 1) for part in final)
-            of_G = ("query", "key") if G.ndim == 4 else ("factor", "dimension", "input")
-            parts = {"W": (("chain", "dataset", "in", "out"), W), "G": (("chain", "dataset", *of_G), G)}
-            groups["final"] = xr.Dataset(parts, coordinates)
+            named = {name: (("chain", "dataset", *_axes(name, x)), x.swapaxes(0, 1)) for name, x in final.items()}
+            groups["final"] = xr.Dataset(named, coordinates)
         if attention is not None:
             A = (("chain", "dataset", "query", "key"), attention.swapaxes(0, 1))
             groups["attention"] = xr.Dataset({"A": A}, coordinates)
         return cls(xr.DataTree.from_dict(groups))
 
 
-def _checksums(tree: xr.DataTree) -> dict[str, dict[str, dict[str, bool]]]:
-    """Return the encoding that gives every array of numbers a checksum."""
-
-    def checked(group: xr.DataTree) -> dict[str, dict[str, bool]]:
-        arrays = {str(name): x for name, x in group.data_vars.items() if x.ndim and x.size and x.dtype.kind in "fiub"}
-        return {name: {"fletcher32": True} for name in arrays}
-
-    return {group.path: checked(group) for group in tree.subtree}
+def _axes(name: str, array: np.ndarray) -> tuple[str, ...]:
+    """Name what comes behind (dataset, member) in an array of parameters."""
+    known = {("W", 4): ("in", "out"), ("G", 4): ("query", "key"), ("G", 5): ("factor", "dimension", "input")}
+    return known.get((name, array.ndim)) or tuple(f"{name}_{k}" for k in range(array.ndim - 2))

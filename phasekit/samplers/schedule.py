@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
 from typing import Any
 
-from phasekit.errors import InputError
+from pydantic import Field
+
+from phasekit.checks import real_number
+from phasekit.describe import Description
 
 
-@dataclass(frozen=True)
-class Decay:
+class Decay(Description):
     """A value that falls as a power of the step: ``first * (1 + step / offset) ** -power``.
 
     With a power in (1/2, 1] of the step size, SGLD's bias vanishes as chains grow (Welling and Teh 2011), at the price
@@ -30,22 +30,16 @@ class Decay:
         If a number is not finite, negative, or ``offset`` is 0.
     """
 
-    first: float
-    power: float
-    offset: float
+    first: float = Field(ge=0)
+    power: float = Field(ge=0)
+    offset: float = Field(gt=0)
 
-    def __post_init__(self) -> None:
-        check("first", self.first)
-        check("power", self.power)
-        check("offset", self.offset, positive=True)
+    def __init__(self, first: float, power: float, offset: float) -> None:
+        super().__init__(first=first, power=power, offset=offset)
 
-    def at(self, step: int) -> float:
+    def at_step(self, step: int) -> float:
         """Return the value of a step, counted from 0."""
         return float(self.first * (1 + step / self.offset) ** -self.power)
-
-    def describe(self) -> dict[str, Any]:
-        """Return plain JSON values; ``Decay(**values)`` takes them back."""
-        return asdict(self)
 
 
 Schedule = float | Decay
@@ -53,22 +47,19 @@ Schedule = float | Decay
 
 def value_at(schedule: Schedule, step: int) -> float:
     """Return a schedule's value at a step."""
-    return schedule.at(step) if isinstance(schedule, Decay) else schedule
+    return schedule.at_step(step) if isinstance(schedule, Decay) else schedule
 
 
-def check(name: str, value: Any, *, positive: bool = False) -> None:
-    """Refuse what is no finite number of at least 0 (above 0 if ``positive``).
+def checked_schedule(name: str, value: Any, *, positive: bool = False) -> Schedule:
+    """Return a schedule: a :class:`Decay`, or a finite number of at least 0 (above 0 if ``positive``) as a float.
 
     Raises
     ------
     InputError
+        For anything else.
     """
-    number = isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or value < 0 or (positive and value == 0):
-        raise InputError(name, value, f"must be a finite number {'above' if positive else 'of at least'} 0")
-
-
-def check_schedule(name: str, value: Any, *, positive: bool = False) -> None:
-    """Refuse what is neither a :class:`Decay` nor a number that :func:`check` allows."""
-    if not isinstance(value, Decay):
-        check(name, value, positive=positive)
+    if isinstance(value, Decay):
+        if positive and value.first == 0:
+            real_number(name, value.first, above=0)
+        return value
+    return real_number(name, value, above=0) if positive else real_number(name, value, least=0)

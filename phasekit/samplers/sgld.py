@@ -6,9 +6,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from phasekit.checkpoint import Tensors
 from phasekit.samplers.noise import Key, NormalStreams
-from phasekit.samplers.schedule import Schedule, check_schedule, value_at
-from phasekit.samplers.target import Cutter, Evaluator, Kernel, Parts, State, Target, check_keys, flat, numbers, start
+from phasekit.samplers.schedule import Schedule, checked_schedule, value_at
+from phasekit.samplers.target import (
+    Cutter,
+    Evaluator,
+    Kernel,
+    State,
+    Target,
+    check_keys,
+    flat,
+    numbers,
+    side_by_side,
+    start,
+)
 
 
 def build(target: Target, keys: Sequence[Key], *, step: Schedule, temperature: Schedule = 1.0) -> Kernel:
@@ -39,13 +51,12 @@ def build(target: Target, keys: Sequence[Key], *, step: Schedule, temperature: S
     InputError
         If a number is out of range, or there isn't one key for each chain.
     """
-    check_schedule("step", step, positive=True)
-    check_schedule("temperature", temperature)
+    step, temperature = checked_schedule("step", step, positive=True), checked_schedule("temperature", temperature)
     check_keys(target, keys)
     evaluate, cut = Evaluator(target), Cutter(target)
     noise = NormalStreams("sgld", keys, numbers(target), target.dtype, target.device)
 
-    def init(position: Parts) -> SGLDState:
+    def init(position: Tensors) -> SGLDState:
         state = SGLDState(0, *start(target, position))
         evaluate(state)
         return state
@@ -53,11 +64,11 @@ def build(target: Target, keys: Sequence[Key], *, step: Schedule, temperature: S
     def update(state: SGLDState, inplace: bool = False) -> SGLDState:
         state = state if inplace else state.copy()
         now, heat = value_at(step, state.step), value_at(temperature, state.step)
-        for theta, gradient, scale in zip(state.position, state.gradient, target.scales, strict=True):
+        for theta, gradient, scale in side_by_side(state.position, state.gradient, target.scales):
             theta.add_(gradient, alpha=-now * scale**2)
         if heat > 0:
             xis = cut(noise.at(state.step))
-            for theta, xi, scale in zip(state.position, xis, target.scales, strict=True):
+            for theta, xi, scale in side_by_side(state.position, xis, target.scales):
                 flat(theta, target.chains).add_(xi, alpha=math.sqrt(2 * now * heat) * scale)
         state.step += 1
         evaluate(state)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
+from phasekit.checkpoint import Tensors
 from phasekit.errors import InputError
 from phasekit.samplers.noise import Key
-
-#: Where chains stand (or their momenta, gradients ...): tensors of shape (chains, ...). A head's are W and G.
-#: Leading dimensions may be split: (data sets, members, ...).
-Parts = tuple[Tensor, ...]
 
 
 class Gradient(Protocol):
@@ -30,19 +26,22 @@ class Gradient(Protocol):
 
 
 class Target(Protocol):
-    """The distribution exp(-U(θ)/T) of several independent chains."""
+    """The distribution exp(-U(θ)/T) of several independent chains.
+
+    Where chains stand is a mapping of names to tensors: a head's are W and G, a network's its parameters.
+    """
 
     @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of the parts of a position; their leading dimensions multiply to ``chains``."""
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of a position's tensors; the leading dimensions of each multiply to ``chains``."""
 
     @property
     def chains(self) -> int:
         """Number of chains."""
 
     @property
-    def scales(self) -> tuple[float, ...]:
-        """The unit in which samplers measure each part of θ.
+    def scales(self) -> Mapping[str, float]:
+        """The unit in which samplers measure each tensor of θ.
 
         For heads the priors' σ_w and σ_g: the prior is standard normal in θ/scale, and one step size suits both.
         """
@@ -59,7 +58,7 @@ class Target(Protocol):
     def device(self) -> torch.device:
         """Where positions are."""
 
-    def bind(self, position: Parts, gradient: Parts) -> Gradient:
+    def bind(self, position: Tensors, gradient: Tensors) -> Gradient:
         """Return what computes the gradient at ``position`` into ``gradient``, as often as these buffers change."""
 
 
@@ -74,14 +73,14 @@ class State:
     ----------
     step : int
         Updates done. With the chains' keys it determines all random numbers to come.
-    position : tuple of Tensor
-    gradient : tuple of Tensor
+    position : dict of str to Tensor
+    gradient : dict of str to Tensor
         dU/dθ at the position (for the minibatch of ``step``, if there are minibatches).
     """
 
     step: int
-    position: Parts
-    gradient: Parts
+    position: dict[str, Tensor]
+    gradient: dict[str, Tensor]
 
     def copy(self: S) -> S:
         """Return a copy that shares no buffer."""
@@ -92,23 +91,38 @@ class State:
         found = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            named = {f"{field.name} {k}": part for k, part in enumerate(value)} if isinstance(value, tuple) else {}
+            named = {f"{field.name} {name}": part for name, part in value.items()} if isinstance(value, dict) else {}
             found.update(named or {field.name: torch.as_tensor(value)})
         return found
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Overwrite everything by what :meth:`tensors` returned."""
+    def restore(self, tensors: Tensors) -> None:
+        """Overwrite everything by what :meth:`tensors` returned, or by what earlier versions saved: numbered tensors.
+
+        Raises
+        ------
+        InputError
+            If tensors are missing or of other shapes.
+        """
+        numbered = {
+            f"{field.name} {name}": f"{field.name} {k}"
+            for field in fields(self)
+            if isinstance(getattr(self, field.name), dict)
+            for k, name in enumerate(getattr(self, field.name))
+        }
         for name, tensor in self.tensors().items():
+            saved = tensors.get(name, tensors.get(numbered.get(name, "")))
+            if saved is None or saved.shape != tensor.shape:
+                raise InputError("checkpoint", name, "is the state of other chains")
             if name == "step":
-                self.step = int(tensors[name])
+                self.step = int(saved)
             else:
-                tensor.copy_(tensors[name])
+                tensor.copy_(saved)
 
 
 class Init(Protocol):
-    """Start chains at a position, shape (chains, ...) each part; copied."""
+    """Start chains at a position, tensors of shape (chains, ...); copied."""
 
-    def __call__(self, position: Parts) -> Any: ...
+    def __call__(self, position: Tensors) -> Any: ...
 
 
 class Update(Protocol):
@@ -129,7 +143,7 @@ class Evaluator:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._buffers: Parts = ()
+        self._buffers: Tensors = {}
 
     def __call__(self, state: State) -> None:
         """Compute the gradient at the state's position."""
@@ -143,21 +157,23 @@ class Evaluator:
         return self._gradient.energy()
 
 
-def start(target: Target, position: Parts) -> tuple[Parts, Parts]:
+def start(target: Target, position: Tensors) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Return a contiguous copy of a position, and room for its gradient.
 
     Raises
     ------
     InputError
-        If the shapes aren't the target's, or a number isn't finite.
+        If names or shapes aren't the target's, or a number isn't finite.
     """
-    found = tuple(tuple(part.shape) for part in position)
-    if found != tuple(target.shapes):
-        raise InputError("position's shapes", found, f"must be {target.shapes}")
-    if not all(bool(torch.isfinite(part).all()) for part in position):
+    found = {name: tuple(part.shape) for name, part in position.items()}
+    if found != dict(target.shapes):
+        raise InputError("position's shapes", found, f"must be {dict(target.shapes)}")
+    if not all(bool(torch.isfinite(part).all()) for part in position.values()):
         raise InputError("position", "not finite", "chains must start at finite numbers")
-    copies = tuple(part.detach().to(target.device, target.dtype, copy=True).contiguous() for part in position)
-    return copies, tuple(torch.zeros_like(part) for part in copies)
+    copies = {
+        name: position[name].detach().to(target.device, target.dtype, copy=True).contiguous() for name in target.shapes
+    }
+    return copies, {name: torch.zeros_like(part) for name, part in copies.items()}
 
 
 def check_keys(target: Target, keys: Sequence[Key]) -> None:
@@ -173,27 +189,32 @@ def check_keys(target: Target, keys: Sequence[Key]) -> None:
 
 def numbers(target: Target) -> int:
     """Return how many numbers one chain's position has."""
-    return sum(math.prod(shape) for shape in target.shapes) // target.chains
+    return sum(math.prod(shape) for shape in target.shapes.values()) // target.chains
 
 
 def flat(part: Tensor, chains: int) -> Tensor:
-    """View a part as (chains, numbers)."""
+    """View a tensor as (chains, numbers)."""
     return part.view(chains, -1)
 
 
+def side_by_side(*named: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield what several mappings hold under the same name, one name after another."""
+    for name in named[0]:
+        yield tuple(each[name] for each in named)
+
+
 class Cutter:
-    """Cuts rows of shape (chains, numbers) into one piece (chains, size) for each part of a position."""
+    """Cuts rows of shape (chains, numbers) into one piece (chains, size) for each tensor of a position."""
 
     def __init__(self, target: Target) -> None:
-        ends = list(accumulate((math.prod(shape) // target.chains for shape in target.shapes), initial=0))
-        self._pieces = [slice(begin, end) for begin, end in pairwise(ends)]
+        self._sizes = {name: math.prod(shape) // target.chains for name, shape in target.shapes.items()}
 
-    def __call__(self, rows: Tensor) -> list[Tensor]:
+    def __call__(self, rows: Tensor) -> dict[str, Tensor]:
         """Return views."""
-        return [rows[:, piece] for piece in self._pieces]
+        return dict(zip(self._sizes, torch.split(rows, list(self._sizes.values()), dim=1), strict=True))
 
 
 def _clone(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(part.clone() for part in value)
+    if isinstance(value, dict):
+        return {name: part.clone() for name, part in value.items()}
     return value.clone() if isinstance(value, Tensor) else value

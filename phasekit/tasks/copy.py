@@ -43,23 +43,31 @@ def draw_dataset(model: Model, seed: int) -> Dataset:
     Raises
     ------
     InputError
-        If P was left out or is no whole number, the seed is no whole number of at least 0, or the head's matrices
-        don't fit into memory.
+        If P was left out or is no whole number, the seed is no whole number of at least 0, or the sequences or the
+        head's matrices don't fit into memory.
     """
+    check_room(model)
     P = number_of_sequences(model)
-    _check_room(model)
     smallest = np.min_scalar_type(model.V - 1)
     tokens = stream("data", seed, model.V, model.L, P).integers(model.V, size=(P, model.L), dtype=smallest)
     return Dataset(model, tokens, seed)
 
 
-def _check_room(model: Model) -> None:
-    """Refuse a head whose W or G nobody could store, before its data are drawn, which may take for ever."""
-    for name, side in (("V", model.V), ("L", model.L)):
+def check_room(model: Model) -> None:
+    """Refuse sequences, or a W or G, that nobody could store: before any work, which might take for ever.
+
+    Raises
+    ------
+    InputError
+        As :func:`draw_dataset` does.
+    """
+    P, L = number_of_sequences(model), model.L
+    for name, value, shape in (("V", model.V, (model.V,) * 2), ("L", L, (L, L)), ("P", P, (P, L))):
         try:
-            np.empty((side, side))  # is promised, not touched
+            np.empty(shape, np.uint8 if name == "P" else float)  # is promised, not touched
         except (MemoryError, ValueError):
-            raise InputError(name, side, f"a matrix of {name} × {name} numbers doesn't fit into memory") from None
+            what = f"{P} sequences of {L} tokens don't fit" if name == "P" else f"{name} × {name} numbers don't fit"
+            raise InputError(name, value, f"{what} into memory") from None
 
 
 def number_of_sequences(model: Model) -> int:

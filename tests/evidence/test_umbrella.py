@@ -11,7 +11,7 @@ from phasekit.evidence.umbrella import SpringTarget
 from phasekit.heads import build_energy
 from phasekit.heads.starts import draw_starts
 from phasekit.model import Model
-from phasekit.samplers import HMC, SGLD
+from phasekit.samplers import HMC, SGLD, Chains
 from phasekit.tasks.copy import draw_dataset
 from tests.evidence.exact import softmax_head
 from tests.samplers.checks import keys
@@ -24,9 +24,9 @@ Z = 4.5
 def test_springs_pull_by_the_gradient_of_their_energy(score):
     model = Model(V=3, L=4, P=20, score=score)
     target = SpringTarget(build_energy([draw_dataset(model, 0)], dtype="float64", device="cpu"), [0.3, -0.1], 500.0)
-    W, G = draw_starts([model], [("random", 0), ("random", 1)], 0, torch.float64, torch.device("cpu"))
+    W, G = draw_starts([model], [("random", 0), ("random", 1)], 0, torch.float64, torch.device("cpu")).values()
     dW, dG = torch.zeros_like(W), torch.zeros_like(G)
-    gradient = target.bind((W, G), (dW, dG))
+    gradient = target.bind({"W": W, "G": G}, {"W": dW, "G": dG})
     gradient(0)
     wanted = dG[0, :, 2, 1].clone()
     energies = []
@@ -71,12 +71,12 @@ def test_free_energy_of_a_head_against_quadrature():
 class Sprung:
     """The sampler tests' double well with springs, as an umbrella window has them."""
 
-    exact, dtype, device, scales = True, torch.float64, torch.device("cpu"), (1.0,)
+    exact, dtype, device, scales = True, torch.float64, torch.device("cpu"), {"x": 1.0}
 
     def __init__(self, centres, stiffness, height):
         self.well, self.stiffness = double_well(len(centres), height=height), stiffness
         self.centres = torch.tensor(centres, dtype=self.dtype)[:, None]
-        self.chains, self.shapes = len(centres), ((len(centres), 1),)
+        self.chains, self.shapes = len(centres), {"x": (len(centres), 1)}
 
     def bind(self, position, gradient):
         plain, target = self.well.bind(position, gradient), self
@@ -84,10 +84,10 @@ class Sprung:
         class Bound:
             def __call__(self, step):
                 plain(step)
-                gradient[0].add_(target.stiffness * (position[0] - target.centres))
+                gradient["x"].add_(target.stiffness * (position["x"] - target.centres))
 
             def energy(self):
-                return plain.energy() + target.stiffness / 2 * (position[0] - target.centres).square().sum(1)
+                return plain.energy() + target.stiffness / 2 * (position["x"] - target.centres).square().sum(1)
 
         return Bound()
 
@@ -96,14 +96,11 @@ def well_windows(height=6.0, stiffness=30.0, members=4, draws=200):
     """Sample a double well in windows; plain chains would need e^6 times a relaxation to cross it."""
     centres = np.linspace(-1.6, 1.6, 13)
     every = np.repeat(centres, members)
-    kernel = HMC(step=0.15, leaps=5).build(Sprung(every.tolist(), stiffness, height), keys(len(every), 1), 50)
-    state = kernel.init((torch.tensor(every)[:, None],))
-    recorded = []
-    for update in range(50 + draws):
-        state = kernel.update(state, inplace=True)
-        if update >= 50:
-            recorded.append(state.position[0][:, 0].clone().numpy())
-    a = np.stack(recorded, -1).reshape(len(centres), members, draws)
+    target = Sprung(every.tolist(), stiffness, height)
+    kernel = HMC(step=0.15, leaps=5).build(target, keys(len(every), 1), 50)
+    chains = Chains(target, kernel, {"x": torch.tensor(every)[:, None]}, lambda at: at["x"].T.clone(), warmup=50)
+    chains.run(draws)
+    a = chains.draws()[:, 0].T.reshape(len(centres), members, draws)
     return xr.Dataset(
         {"aG": (("window", "chain", "draw"), a)},
         {"centre": ("window", centres)},

@@ -60,7 +60,7 @@ def test_stiffest_curvature_is_the_largest_eigenvalue_of_the_hessian(score, fold
     for d in range(2):
         energy = build_energy([draw_dataset(model.at(P=30.0), d)], dtype="float64")
         for chain in range(2):
-            W, G = (torch.from_numpy(part[d, chain].copy()) for part in samples.final())
+            W, G = (torch.from_numpy(part[d, chain].copy()) for part in samples.final().values())
             units = torch.cat([torch.full((9,), 0.7), torch.full((16,), 1.3)]).double()
 
             def gradient(x, energy=energy, units=units):

@@ -15,14 +15,14 @@ MODEL = Model(V=3, L=5, P=60)
 def ensemble(settings, members=4, dtype="float64"):
     energy = build_energy([draw_dataset(MODEL, 0)], dtype=dtype, device="cpu", path="moments")
     starts = [("random", number) for number in range(members)]
-    return energy, AdamEnsemble(energy, *draw_starts([MODEL], starts, 0, energy.dtype, energy.device), settings)
+    return energy, AdamEnsemble(energy, draw_starts([MODEL], starts, 0, energy.dtype, energy.device), settings)
 
 
 def test_steps_are_those_of_torch():
     """Against torch.optim.Adam, fed by autograd of the energy."""
     settings = Adam(steps=40, rate=0.1, final_rate=0.01, decay="exponential")
     energy, state = ensemble(settings)
-    W, G = state.W.clone().requires_grad_(), state.G.clone().requires_grad_()
+    W, G = (part.clone().requires_grad_() for part in state.position.values())
     optimiser = torch.optim.Adam([W, G], betas=(settings.beta1, settings.beta2), eps=settings.eps)
     X = torch.nn.functional.one_hot(torch.from_numpy(energy.datasets[0].tokens.astype("int64")), 3).double()
     for step in range(settings.steps):
@@ -33,8 +33,8 @@ def test_steps_are_those_of_torch():
         U.backward()
         optimiser.step()
     state.run(settings.steps)
-    torch.testing.assert_close(state.W, W.detach(), rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(state.G, G.detach(), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(state.position["W"], W.detach(), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(state.position["G"], G.detach(), rtol=1e-9, atol=1e-9)
 
 
 def test_steps_can_be_taken_in_pieces():
@@ -44,8 +44,8 @@ def test_steps_can_be_taken_in_pieces():
     for steps in (1, 12, 17):
         pieces.run(steps)
     assert pieces.steps_done == 30
-    assert torch.equal(whole.W, pieces.W)
-    assert torch.equal(whole.G, pieces.G)
+    assert torch.equal(whole.position["W"], pieces.position["W"])
+    assert torch.equal(whole.position["G"], pieces.position["G"])
 
 
 @pytest.mark.parametrize("decay", ["cosine", "exponential"])

@@ -155,7 +155,7 @@ def test_double_precision_copy_is_exact(score, inputs, path):
 def test_a_bound_gradient_follows_its_buffers():
     energy, W, G = setting("softmax", "positional", "moments")
     dW, dG = torch.empty_like(W), torch.empty_like(G)
-    gradient = energy.bind(W, G, dW, dG)
+    gradient = energy.bind({"W": W, "G": G}, {"W": dW, "G": dG})
     for factor in (1.0, 0.5):
         W.mul_(factor)
         G.mul_(factor)

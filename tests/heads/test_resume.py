@@ -1,7 +1,7 @@
 """Training that is stopped and resumed goes on bit for bit."""
 
+import numpy as np
 import pytest
-import torch
 
 from phasekit.errors import InputError
 from phasekit.heads import Adam, train, train_on
@@ -20,32 +20,55 @@ def datasets(*seeds):
     return [draw_dataset(Model(V=5, L=7, P=40), seed) for seed in seeds]
 
 
-def test_resumed_training_equals_training_in_one_go():
-    saved = {}
+def stopping_at(save_number):
+    """Return a pause that saves, and raises at its n-th call."""
+    calls = []
 
-    def pause(ensemble):
-        saved.update(ensemble.state())
-        raise StoppedError
+    def pause(save):
+        calls.append(save())
+        if len(calls) == save_number:
+            raise StoppedError
 
-    with pytest.raises(StoppedError):
-        train_on(datasets(0, 1), starts=STARTS, members=1, settings=SETTINGS, pause=pause)
-    assert int(saved["steps_done"]) == 50
-    resumed = train_on(datasets(0, 1), starts=STARTS, members=1, settings=SETTINGS, state=saved)
+    return pause
+
+
+def test_resumed_training_equals_training_in_one_go(tmp_path):
+    path = tmp_path / "state.npz"
+    asked = {"starts": STARTS, "members": 1, "settings": SETTINGS, "checkpoint": path}
+    for stop in (1, 1):
+        with pytest.raises(StoppedError):
+            train_on(datasets(0, 1), **asked, pause=stopping_at(stop))
+    with np.load(path) as file:
+        assert int(file["steps_done"]) == 100
+    resumed = train_on(datasets(0, 1), **asked)
     whole = train(Model(V=5, L=7, P=40), data_seeds=(0, 1), starts=STARTS, members=1, settings=SETTINGS)
     assert resumed.data.identical(whole.data)
 
 
-def test_a_state_is_a_copy():
-    states = []
-    train_on(datasets(0), starts=STARTS, members=1, settings=SETTINGS, pause=lambda x: states.append(x.state()))
-    assert [int(state["steps_done"]) for state in states] == [50, 100]
-    assert not torch.equal(states[0]["parameters"], states[1]["parameters"])
+def test_a_state_of_the_version_before_is_resumed(tmp_path):
+    """It had no header: the same tensors, bare."""
+    path = tmp_path / "state.npz"
+    asked = {"starts": STARTS, "members": 1, "settings": SETTINGS, "checkpoint": path}
+    with pytest.raises(StoppedError):
+        train_on(datasets(0), **asked, pause=stopping_at(1))
+    with np.load(path) as file:
+        bare = {name: file[name] for name in file.files if name != "header"}
+    np.savez(path, **bare)
+    assert train_on(datasets(0), **asked).data.identical(train_on(datasets(0), **{**asked, "checkpoint": None}).data)
+    with pytest.raises(InputError, match="another ensemble"):
+        train_on(datasets(0, 1), **asked)
+    np.savez(path, mean=bare["mean"])
+    with pytest.raises(InputError, match="another ensemble"):
+        train_on(datasets(0), **asked)
 
 
-def test_the_state_of_another_ensemble_is_refused():
-    states = []
-    train_on(datasets(0), starts=STARTS, members=1, settings=SETTINGS, pause=lambda x: states.append(x.state()))
-    with pytest.raises(InputError, match="another ensemble"):
-        train_on(datasets(0, 1), starts=STARTS, members=1, settings=SETTINGS, state=states[0])
-    with pytest.raises(InputError, match="another ensemble"):
-        train_on(datasets(0), starts=STARTS, members=1, settings=SETTINGS, state={"mean": states[0]["mean"]})
+@pytest.mark.parametrize(
+    ("name", "changes"), [("datasets", {}), ("seed", {"seed": 3}), ("settings", {"settings": Adam(steps=130)})]
+)
+def test_the_state_of_another_ensemble_is_refused(name, changes, tmp_path):
+    path = tmp_path / "state.npz"
+    asked = {"starts": STARTS, "members": 1, "settings": SETTINGS, "checkpoint": path}
+    with pytest.raises(StoppedError):
+        train_on(datasets(0), **asked, pause=stopping_at(1))
+    with pytest.raises(InputError, match=f"belongs to a run with other .*{name}"):
+        train_on(datasets(1), **{**asked, **changes})

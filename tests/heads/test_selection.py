@@ -15,7 +15,7 @@ def ensemble():
     data.converged.values[:] = [[True, True, True, False], [False, False, False, False]]
     data.failed.values[:] = [[False] * 4, [False, True, False, False]]
     data.aG.values[:] = [[0.1, 0.3, 0.5, 0.7], [1, 1, 1, 1]]
-    return Ensemble(data)
+    return Ensemble.of(data)
 
 
 def test_members_are_sorted_and_counted(ensemble):

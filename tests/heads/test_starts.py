@@ -76,7 +76,7 @@ def test_the_readout_is_best_for_its_attention():
 
 
 def test_a_start_belongs_to_its_member():
-    W, G = draw_starts([MODEL], [("copy", 3), ("random", 1)], 7, torch.float64, torch.device("cpu"))
+    W, G = draw_starts([MODEL], [("copy", 3), ("random", 1)], 7, torch.float64, torch.device("cpu")).values()
     for m, (start, member) in enumerate((("copy", 3), ("random", 1))):
         w, g = draw_start(MODEL, start, 7, member)
         assert np.array_equal(W[0, m].numpy(), w)

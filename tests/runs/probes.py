@@ -11,10 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from phasekit.checkpoint import load_checkpoint, save_checkpoint
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.runs.procedures import Case, Outcome, Procedure, Stopped, Workplace
-from phasekit.runs.procedures.checkpoint import load_state, save_state
 from phasekit.runs.work.backends import Backend
 
 
@@ -79,14 +79,13 @@ class SlowCount(Probe):
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         import torch
 
-        state = load_state(place.checkpoint)
-        begin = int(state["count"]) if state else 0
+        assert place.checkpoint is not None
+        begin = int(load_checkpoint(place.checkpoint, {})["count"]) if place.checkpoint.exists() else 0
         for count in range(begin, 100):
             time.sleep(self.seconds)
-            assert place.checkpoint is not None
             stop = place.must_stop()
             if stop or place.must_save():
-                save_state(place.checkpoint, {"count": torch.tensor(count)})
+                save_checkpoint(place.checkpoint, {}, {"count": torch.tensor(count)})
             if stop:
                 raise Stopped
         return [Outcome({"began": np.array([begin]), "ended": np.array([100])}) for _ in cases]

@@ -33,11 +33,11 @@ def test_stopped_and_resumed_chains_are_the_same_to_the_last_bit(name, tmp_path)
     place.stop_file.touch()
     with pytest.raises(Stopped):
         procedure.run(CASES, place)
-    stopped_at = int(np.load(place.checkpoint)["state step"])
+    stopped_at = int(np.load(place.checkpoint)["step"])
     assert 0 < stopped_at < procedure.length
     with pytest.raises(Stopped):  # from there, and further
         procedure.run(CASES, place)
-    assert int(np.load(place.checkpoint)["state step"]) > stopped_at
+    assert int(np.load(place.checkpoint)["step"]) > stopped_at
     place.stop_file.unlink()
     assert same(procedure.run(CASES, place), whole)
 

@@ -23,7 +23,7 @@ def trace(kernel, state, updates, every=1):
     for k in range(updates):
         state = kernel.update(state, inplace=True)
         if k % every == every - 1:
-            draws.append(state.position[0].flatten().clone())
+            draws.append(state.position["x"].flatten().clone())
     draws = torch.stack(draws)
     assert torch.isfinite(draws).all(), "not finite"
     return draws.numpy()
@@ -105,14 +105,14 @@ def order_of_invariance(module, make, settings, steps, monkeypatch):
     changes = []
     for step in steps:
         kernel = module.build(target, [(k,) for k in range(len(theta))], step=step, **settings)
-        state = kernel.init((theta,))
+        state = kernel.init({"x": theta})
         if momentum:
-            state.momentum[0].copy_(torch.from_numpy(grid[1].reshape(-1, 1)))
+            state.momentum["x"].copy_(torch.from_numpy(grid[1].reshape(-1, 1)))
         after = kernel.update(state)
-        differences = [after.position[0] ** k - theta**k for k in (2, 3, 4)]
+        differences = [after.position["x"] ** k - theta**k for k in (2, 3, 4)]
         if momentum:
-            p, q = state.momentum[0], after.momentum[0]
-            differences += [q**2 - p**2, after.position[0] * q**2 - theta * p**2]
+            p, q = state.momentum["x"], after.momentum["x"]
+            differences += [q**2 - p**2, after.position["x"] * q**2 - theta * p**2]
         changes.append([float((weight * difference).sum()) for difference in differences])
     assert np.abs(changes).min() > 1e-10, "too close to rounding"
     return np.log(np.divide(changes[1], changes[0])) / np.log(steps[1] / steps[0]) - 1

@@ -6,7 +6,7 @@ from scipy.linalg import solve_discrete_lyapunov
 
 
 class Analytic:
-    """Independent coordinates: ``chains`` chains of ``size`` of them, U = Σ u(θ).
+    """Independent coordinates: ``chains`` chains of ``size`` of them, U = Σ u(θ), in tensors "x", "y", … (one a scale).
 
     Unlike HMC, Langevin samplers move every coordinate by itself, so that a few chains of many coordinates are as good
     as many chains, and faster.
@@ -17,8 +17,9 @@ class Analytic:
     device = torch.device("cpu")
 
     def __init__(self, u, slope, chains, size=1, scales=(1.0,), span=(-10.0, 10.0)):
-        self.u, self.slope, self.chains, self.scales, self.span = u, slope, chains, scales, span
-        self.shapes = ((chains, size),) * len(scales)
+        self.u, self.slope, self.chains, self.span = u, slope, chains, span
+        self.scales = dict(zip("xyz", scales, strict=False))
+        self.shapes = dict.fromkeys(self.scales, (chains, size))
 
     def bind(self, position, gradient):
         return Bound(self, position, gradient)
@@ -29,11 +30,11 @@ class Bound:
         self.target, self.position, self.gradient = target, position, gradient
 
     def __call__(self, step):
-        for theta, out in zip(self.position, self.gradient, strict=True):
-            out.copy_(self.target.slope(theta))
+        for name, theta in self.position.items():
+            self.gradient[name].copy_(self.target.slope(theta))
 
     def energy(self):
-        return torch.stack([self.target.u(theta).sum(1) for theta in self.position]).sum(0)
+        return torch.stack([self.target.u(theta).sum(1) for theta in self.position.values()]).sum(0)
 
 
 def gaussian(curvatures, chains, scales=(1.0,)):

@@ -62,8 +62,9 @@ def test_hmc_against_importance_sampling(score, key_dim, seed):
     for n in range(120):
         state = kernel.update(state, inplace=True)
         if n >= 30:
-            averages = target.energy.averages(*state.position)
-            draws.append(torch.stack([averages.loss[0], averages.q[0], state.position[0][0].square().sum((1, 2))]))
+            W, G = state.position["W"], state.position["G"]
+            averages = target.energy.averages(W, G)
+            draws.append(torch.stack([averages.loss[0], averages.q[0], W[0].square().sum((1, 2))]))
     of_chains = torch.stack(draws).mean(0).numpy()
     own = of_chains.std(1, ddof=1) / np.sqrt(chains)
     assert (own < 0.03 * expected).all()
@@ -73,15 +74,15 @@ def test_hmc_against_importance_sampling(score, key_dim, seed):
 def test_without_noise_heads_descend_bitwise():
     model = Model(V=4, L=5, P=50, sigma_w=0.5, sigma_g=2.0)
     target = heads([model], 3)
-    W, G = draw_starts([model], [("random", k) for k in range(3)], 0, torch.float64, CPU)
+    begin = draw_starts([model], [("random", k) for k in range(3)], 0, torch.float64, CPU)
     kernel = sgld.build(target, checks.keys(3, 0), step=1e-3, temperature=0.0)
-    state = kernel.init((W, G))
+    state, W, G = kernel.init(begin), begin["W"], begin["G"]
     for _ in range(30):
         state = kernel.update(state)
         _, dW, dG = target.energy.energy_and_gradient(W, G)
         W, G = W.add(dW, alpha=-1e-3 * 0.25), G.add(dG, alpha=-1e-3 * 4.0)
-        assert torch.equal(state.position[0], W)
-        assert torch.equal(state.position[1], G)
+        assert torch.equal(state.position["W"], W)
+        assert torch.equal(state.position["G"], G)
 
 
 @pytest.mark.parametrize(
@@ -108,10 +109,10 @@ def test_splitting_an_ensemble_changes_no_member(module, settings):
 
     together = run(models, keys[0] + keys[1], everyone, 5)
     for d, some in ((0, [3]), (1, [4, 0])):
-        position = tuple(part[d : d + 1, some] for part in everyone)
+        position = {name: part[d : d + 1, some] for name, part in everyone.items()}
         apart = run(models[d : d + 1], [keys[d][k] for k in some], position, len(some))
-        for a, b in zip(apart, together, strict=True):
-            torch.testing.assert_close(a[0], b[d, some], rtol=1e-9, atol=1e-10)
+        for name, part in apart.items():
+            torch.testing.assert_close(part[0], together[name][d, some], rtol=1e-9, atol=1e-10)
 
 
 def test_float32_follows_float64():
@@ -123,8 +124,8 @@ def test_float32_follows_float64():
         state = kernel.init(draw_starts([model], [("copy", 0), ("random", 0)], 0, torch.float64, CPU))
         for _ in range(50):
             state = kernel.update(state)
-        assert state.position[0].dtype == getattr(torch, dtype)
-        ends.append(state.position[1].double())
+        assert state.position["W"].dtype == getattr(torch, dtype)
+        ends.append(state.position["G"].double())
     torch.testing.assert_close(*ends, rtol=1e-4, atol=1e-5)
 
 
@@ -132,7 +133,7 @@ def test_factorised_heads_are_sampled_and_refuse_minibatches():
     model = Model(V=3, L=4, P=20, key_dim=2)
     found = sample(model, HMC(step=0.2, leaps=3), draws=4, warmup=4, attention=True)
     assert found.model.key_dim == 2
-    assert found.final()[1].shape == (1, 4, 2, 2, 4)
+    assert found.final()["G"].shape == (1, 4, 2, 2, 4)
     assert np.isfinite(found.posterior.aG).all()
     np.testing.assert_allclose(found.tree["attention"]["A"].sum("key"), 1)
     with pytest.raises(InputError, match="minibatches are for heads with key_dim None only"):

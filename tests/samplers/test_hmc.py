@@ -19,13 +19,13 @@ CHAINS = 200
 def trajectory(target, theta, p, step, leaps, hmc=hmc):
     """Return θ and p after leapfrog steps, and the energies U + p²/2 before and after."""
     kernel = hmc.build(target, checks.keys(target.chains, 0), step=step, leaps=leaps)
-    state = kernel.init((theta,))
+    state = kernel.init({"x": theta})
     evaluate = Evaluator(target)
     evaluate(state)
     momenta, before = [p.clone()], evaluate.energy() + hmc.kinetic([p])
     size = torch.full((target.chains,), step, dtype=torch.float64)
     hmc.leapfrog(target, evaluate, state, momenta, size, leaps)
-    return state.position[0], momenta[0], before, evaluate.energy() + hmc.kinetic(momenta)
+    return state.position["x"], momenta[0], before, evaluate.energy() + hmc.kinetic(momenta)
 
 
 def phase_points(chains, seed=0):
@@ -35,7 +35,7 @@ def phase_points(chains, seed=0):
 def test_docstring_states_what_the_code_does():
     kick, move, again = re.findall(r"^ {4}((?:p|theta) [-+] .*)$", inspect.getdoc(hmc.build), re.MULTILINE)
     target = targets.double_well(chains=4)
-    target.scales = (1.7,)
+    target.scales = {"x": 1.7}
     theta, p = phase_points(4)
     names = {"theta": theta, "p": p, "step": 0.1, "scale": 1.7}
     for _ in range(3):
@@ -97,13 +97,13 @@ STEPS = {targets.skewed: 1.0, targets.double_well: 0.42}
 def checks_hmc_on(module, make, temperature, seed, updates=200):
     target = make(CHAINS)
     kernel = module.build(target, checks.keys(CHAINS, seed), step=STEPS[make], leaps=3, temperature=temperature)
-    state = kernel.init((torch.zeros(CHAINS, 1),))
+    state = kernel.init({"x": torch.zeros(CHAINS, 1)})
     for _ in range(40):
         state = kernel.update(state, inplace=True)
     draws, errors = [], []
     for _ in range(updates):
         state = kernel.update(state, inplace=True)
-        draws.append(state.position[0][:, 0].clone())
+        draws.append(state.position["x"][:, 0].clone())
         errors.append(state.error / temperature)
     draws = torch.stack(draws).numpy()
     checks.means(draws, checks.MOMENTS, targets.quadrature(target, checks.MOMENTS, temperature), largest_error=0.04)
@@ -121,7 +121,7 @@ def test_steps_are_tuned_to_the_wanted_acceptance_and_then_frozen(wanted, seed):
     """
     target, adapt = targets.gaussian([1.0, 2.0, 5.0, 9.0] * 5, 30), 800
     kernel = hmc.build(target, checks.keys(30, seed), step=5.0, leaps=5, adapt=adapt, acceptance=wanted)
-    state = kernel.init((torch.zeros(30, 20),))
+    state = kernel.init({"x": torch.zeros(30, 20)})
     for _ in range(adapt):
         state = kernel.update(state, inplace=True)
     frozen = state.log_step.clone()
@@ -138,21 +138,21 @@ def test_a_chain_tunes_its_step_by_itself():
     start = torch.ones(5, 2)
     together = hmc.build(target, checks.keys(5, 0), step=1.0, leaps=3, adapt=20)
     single = hmc.build(alone, checks.keys(5, 0)[3:4], step=1.0, leaps=3, adapt=20)
-    a, b = together.init((start,)), single.init((start[:1],))
+    a, b = together.init({"x": start}), single.init({"x": start[:1]})
     for _ in range(40):
         a, b = together.update(a), single.update(b)
-    torch.testing.assert_close(a.position[0][3:4], b.position[0], rtol=1e-10, atol=0)
+    torch.testing.assert_close(a.position["x"][3:4], b.position["x"], rtol=1e-10, atol=0)
     torch.testing.assert_close(a.log_step[3:4], b.log_step, rtol=1e-10, atol=0)
 
 
 def test_overflowing_trajectories_are_rejected():
     target = targets.skewed(6)
     kernel = hmc.build(target, checks.keys(6, 0), step=1e4, leaps=4)
-    state = kernel.init((torch.zeros(6, 1),))
+    state = kernel.init({"x": torch.zeros(6, 1)})
     after = kernel.update(state)
     assert not torch.isfinite(after.error).all()
     for name in ("position", "gradient"):
-        assert torch.equal(flat(getattr(after, name)[0], 6), flat(getattr(state, name)[0], 6))
+        assert torch.equal(flat(getattr(after, name)["x"], 6), flat(getattr(state, name)["x"], 6))
     assert torch.equal(after.energy, state.energy)
     assert after.accepted.sum() == 0
 
@@ -160,21 +160,21 @@ def test_overflowing_trajectories_are_rejected():
 def test_state_holds_energy_and_gradient_of_its_position():
     target = targets.double_well(20)
     kernel = hmc.build(target, checks.keys(20, 0), step=0.4, leaps=4)
-    state = kernel.init((torch.linspace(-1.5, 1.5, 20)[:, None],))
+    state = kernel.init({"x": torch.linspace(-1.5, 1.5, 20)[:, None]})
     for _ in range(10):
         state = kernel.update(state)
-        torch.testing.assert_close(state.gradient[0], target.slope(state.position[0]), rtol=1e-14, atol=0)
-        torch.testing.assert_close(state.energy, target.u(state.position[0])[:, 0], rtol=1e-14, atol=0)
+        torch.testing.assert_close(state.gradient["x"], target.slope(state.position["x"]), rtol=1e-14, atol=0)
+        torch.testing.assert_close(state.energy, target.u(state.position["x"])[:, 0], rtol=1e-14, atol=0)
     assert 0 < state.accepted.sum() < 200
 
 
 def test_momenta_come_from_the_chains_streams():
     target = targets.gaussian([0.0], 8)  # flat: θ moves by p times the step
     kernel = hmc.build(target, checks.keys(8, 5), step=0.1, leaps=1, jitter=0.0, temperature=0.25)
-    state = kernel.update(kernel.update(kernel.init((torch.zeros(8, 1),))))
+    state = kernel.update(kernel.update(kernel.init({"x": torch.zeros(8, 1)})))
     noise = NormalStreams("hmc", checks.keys(8, 5), 1, torch.float64, "cpu")
     expected = 0.1 * 0.5 * (noise.at(0) + noise.at(1))
-    torch.testing.assert_close(state.position[0], expected, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(state.position["x"], expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(

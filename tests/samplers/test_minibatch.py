@@ -45,13 +45,13 @@ def test_gradient_is_unbiased_and_as_noisy_as_stated(score, inputs, seed):
     position = point(datasets[0].model)
     keys = checks.keys(2 * members, seed)
     target = MinibatchTarget(datasets, members, batch, keys, torch.float64, CPU)
-    stacked = tuple(part.expand(2, members, -1, -1).contiguous() for part in position)
-    gradient = tuple(torch.empty_like(part) for part in stacked)
+    stacked = {name: part.expand(2, members, -1, -1).contiguous() for name, part in zip("WG", position, strict=True)}
+    gradient = {name: torch.empty_like(part) for name, part in stacked.items()}
     bound = target.bind(stacked, gradient)
     found = []
     for step in range(steps):
         bound(step)
-        found.append(torch.cat([part.flatten(2) for part in gradient], 2).clone())
+        found.append(torch.cat([part.flatten(2) for part in gradient.values()], 2).clone())
     found = torch.stack(found, 1).flatten(2, 2)  # (data sets, steps, members, numbers)
     for d, dataset in enumerate(datasets):
         single = gradients_of_sequences(dataset, position)
@@ -71,11 +71,11 @@ def test_gradient_is_unbiased_and_as_noisy_as_stated(score, inputs, seed):
 def test_gradient_and_energy_are_those_of_the_batch(score, inputs):
     datasets = [draw_dataset(model, 1) for model in models(score, inputs)]
     target = MinibatchTarget(datasets, 2, 4, checks.keys(4, 3), torch.float64, CPU)
-    position = tuple(
-        torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(k))
-        for k, shape in enumerate(target.shapes)
-    )
-    gradient = tuple(torch.empty_like(part) for part in position)
+    position = {
+        name: torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(len(name)))
+        for name, shape in target.shapes.items()
+    }
+    gradient = {name: torch.empty_like(part) for name, part in position.items()}
     bound = target.bind(position, gradient)
     bound(7)
     tokens, energies = target.sequences(7).numpy(), bound.energy()
@@ -84,10 +84,10 @@ def test_gradient_and_energy_are_those_of_the_batch(score, inputs):
         P = len(datasets[d].tokens)
         model = datasets[d].model.at(P=4, kappa=datasets[d].model.kappa * 4 / P)
         energy = build_energy([Dataset(model, tokens[chain], 0)], dtype="float64", device="cpu", path="sequences")
-        U, dW, dG = energy.energy_and_gradient(*(part[d : d + 1, m : m + 1].contiguous() for part in position))
+        U, dW, dG = energy.energy_and_gradient(*(part[d : d + 1, m : m + 1].contiguous() for part in position.values()))
         torch.testing.assert_close(energies[chain], U[0, 0], rtol=1e-12, atol=0)
-        torch.testing.assert_close(gradient[0][d, m], dW[0, 0], rtol=1e-10, atol=1e-12)
-        torch.testing.assert_close(gradient[1][d, m], dG[0, 0], rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(gradient["W"][d, m], dW[0, 0], rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(gradient["G"][d, m], dG[0, 0], rtol=1e-10, atol=1e-12)
     for d in range(2):
         allowed = {tuple(row) for row in datasets[d].tokens}
         assert {tuple(row) for row in tokens[2 * d : 2 * d + 2].reshape(-1, 4)} <= allowed
@@ -118,7 +118,7 @@ class NoisyGaussian(targets.Analytic):
     def bind(self, position, gradient):
         def evaluate(step):
             batch = self.data[self.streams.below(len(self.data), step)]
-            gradient[0].copy_(len(self.data) * (position[0] - batch.mean(1, keepdim=True)))
+            gradient["x"].copy_(len(self.data) * (position["x"] - batch.mean(1, keepdim=True)))
 
         return evaluate
 
@@ -132,7 +132,7 @@ def test_sgld_is_heated_by_the_excess_that_is_stated(seed):
     assert data.mean() == 0
     assert step * extra / 2 > 0.5  # the heating is no small thing here
     kernel = sgld.build(NoisyGaussian(data, batch, chains, seed), checks.keys(chains, seed), step=step)
-    state = kernel.init((torch.zeros(chains, 1),))
+    state = kernel.init({"x": torch.zeros(chains, 1)})
     for _ in range(60):
         state = kernel.update(state, inplace=True)
     draws = checks.trace(kernel, state, 400)

@@ -28,10 +28,10 @@ def test_the_same_chain_without_noise(per):
     target = targets.skewed(4)
     theta = torch.linspace(-1, 1, 4, dtype=torch.float64)[:, None]
     kernel, theirs = sgld.build(target, checks.keys(4, 0), step=0.1, temperature=0.0), their_sgld(target, 0.1, 0.0, per)
-    a, b = kernel.init((theta,)), theirs.init(theta)
+    a, b = kernel.init({"x": theta}), theirs.init(theta)
     for _ in range(20):
         a, (b, _) = kernel.update(a), theirs.update(b, None)
-        torch.testing.assert_close(a.position[0], b.params, rtol=1e-13, atol=1e-14)
+        torch.testing.assert_close(a.position["x"], b.params, rtol=1e-13, atol=1e-14)
 
 
 def test_the_same_law(seed):
@@ -50,7 +50,7 @@ def test_the_same_law(seed):
     checks.means(torch.stack(draws).numpy(), checks.MOMENTS, expected, largest_error=0.03)
 
     kernel = sgld.build(target, checks.keys(chains, seed), step=step, temperature=temperature)
-    ours = kernel.init((torch.zeros(chains, size),))
+    ours = kernel.init({"x": torch.zeros(chains, size)})
     for _ in range(100):
         ours = kernel.update(ours, inplace=True)
     checks.means(checks.trace(kernel, ours, 150), checks.MOMENTS, expected, largest_error=0.03)

@@ -18,36 +18,37 @@ CHAINS, SIZE = 16, 96
 def test_docstring_states_what_the_code_does():
     formula = re.search(r"^ {4}(theta - .*)$", inspect.getdoc(sgld.build), re.MULTILINE)[1]
     target = targets.gaussian([0.7, 2.0, 5.0], chains=4, scales=(0.5, 3.0))
-    position = tuple(torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(k)) for k in (0, 1))
+    random = [torch.Generator().manual_seed(k) for k in (0, 1)]
+    position = {name: torch.randn(4, 3, dtype=torch.float64, generator=g) for name, g in zip("xy", random, strict=True)}
     kernel = sgld.build(target, checks.keys(4, 0), step=0.13, temperature=0.6)
     state = kernel.update(kernel.update(kernel.init(position)))
     before = kernel.update(kernel.init(position))
     noise = NormalStreams("sgld", checks.keys(4, 0), 6, torch.float64, "cpu").at(1).split(3, dim=1)
-    for k, scale in enumerate(target.scales):
-        names = {"theta": before.position[k], "gradient": target.slope(before.position[k]), "scale": scale}
-        expected = eval(formula, {**names, "xi": noise[k], "step": 0.13, "temperature": 0.6, "sqrt": np.sqrt})
-        torch.testing.assert_close(state.position[k], expected, rtol=1e-14, atol=1e-14)
+    for xi, (name, scale) in zip(noise, target.scales.items(), strict=True):
+        names = {"theta": before.position[name], "gradient": target.slope(before.position[name]), "scale": scale}
+        expected = eval(formula, {**names, "xi": xi, "step": 0.13, "temperature": 0.6, "sqrt": np.sqrt})
+        torch.testing.assert_close(state.position[name], expected, rtol=1e-14, atol=1e-14)
 
 
 def test_without_noise_it_is_gradient_descent_bitwise():
     target = targets.double_well(chains=5)
     theta = torch.linspace(-2, 2, 5, dtype=torch.float64)[:, None]
     kernel = sgld.build(target, checks.keys(5, 0), step=0.01, temperature=0.0)
-    state = kernel.init((theta,))
+    state = kernel.init({"x": theta})
     descent = torch.optim.SGD([theta], lr=0.01)
     for _ in range(50):
         state = kernel.update(state)
         theta.grad = target.slope(theta)
         descent.step()
-        assert torch.equal(state.position[0], theta)
-    assert not torch.equal(theta, kernel.init((torch.linspace(-2, 2, 5)[:, None],)).position[0])
+        assert torch.equal(state.position["x"], theta)
+    assert not torch.equal(theta, kernel.init({"x": torch.linspace(-2, 2, 5)[:, None]}).position["x"])
 
 
 def test_updates_in_place_and_not_are_the_same_bitwise():
     target = targets.skewed(chains=3)
     for module, options in ((sgld, {}), (langevin, {"friction": 0.5})):
         kernel = module.build(target, checks.keys(3, 1), step=0.1, **options)
-        kept = kernel.init((torch.zeros(3, 1),))
+        kept = kernel.init({"x": torch.zeros(3, 1)})
         begun = kept.copy()
         pure, inplace = kept, kept.copy()
         for _ in range(20):
@@ -71,7 +72,7 @@ def checks_sgld_on_gaussian(module, step, temperature, seed, updates=150):
     gammas = [targets.autocovariance_of_sgld(c, step, temperature, lags=300) for c in curvatures]
     normal = torch.randn(CHAINS, SIZE, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     start = normal * torch.tensor([gamma[0] for gamma in gammas] * (SIZE // 3)).sqrt()
-    draws = checks.trace(kernel, kernel.init((start,)), updates)
+    draws = checks.trace(kernel, kernel.init({"x": start}), updates)
     for k, gamma in enumerate(gammas):
         checks.law_of_gaussian_chain(draws[:, k::3], gamma)
         by_chain = draws[:, k::3].reshape(updates, CHAINS, -1)
@@ -85,8 +86,8 @@ def test_scale_is_the_unit_of_the_position(seed):
 
     def bind(position, gradient):
         def evaluate(step):
-            for scale, theta, out in zip(scales, position, gradient, strict=True):
-                out.copy_(theta / scale**2)
+            for name, scale in target.scales.items():
+                gradient[name].copy_(position[name] / scale**2)
 
         return evaluate
 
@@ -94,11 +95,11 @@ def test_scale_is_the_unit_of_the_position(seed):
     kernel = sgld.build(target, checks.keys(CHAINS, seed), step=0.5)
     gamma = targets.autocovariance_of_sgld(1.0, 0.5, 1.0, lags=100)
     normal = torch.randn(2, CHAINS, SIZE, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    state = kernel.init(tuple(scale * np.sqrt(gamma[0]) * x for scale, x in zip(scales, normal, strict=True)))
+    state = kernel.init({name: scales[k] * np.sqrt(gamma[0]) * normal[k] for k, name in enumerate("xy")})
     draws = []
     for _ in range(200):
         state = kernel.update(state, inplace=True)
-        draws.append([part.flatten() / scale for part, scale in zip(state.position, scales, strict=True)])
+        draws.append([state.position[name].flatten() / scale for name, scale in target.scales.items()])
     for k in range(2):
         checks.law_of_gaussian_chain(torch.stack([d[k] for d in draws]).numpy(), gamma)
 
@@ -116,7 +117,7 @@ def checks_sgld_on(module, make, step, seed, updates=400):
     target = make(CHAINS, SIZE)
     expected = targets.stationary_law_of_sgld(target, step, checks.MOMENTS)
     kernel = module.build(target, checks.keys(CHAINS, seed), step=step)
-    state = kernel.init((torch.zeros(CHAINS, SIZE),))
+    state = kernel.init({"x": torch.zeros(CHAINS, SIZE)})
     for _ in range(int(15 / step)):
         state = kernel.update(state, inplace=True)
     draws = checks.trace(kernel, state, updates)
@@ -137,14 +138,14 @@ def test_step_and_temperature_may_fall():
     target = targets.gaussian([1.0], chains=2)
     step, temperature = Decay(0.5, power=0.6, offset=3.0), Decay(2.0, power=1.0, offset=1.0)
     kernel = sgld.build(target, checks.keys(2, 0), step=step, temperature=temperature)
-    state = kernel.init((torch.ones(2, 1),))
+    state = kernel.init({"x": torch.ones(2, 1)})
     noise = NormalStreams("sgld", checks.keys(2, 0), 1, torch.float64, "cpu")
     theta = torch.ones(2, 1, dtype=torch.float64)
     for n in range(10):
         h, T = 0.5 * (1 + n / 3) ** -0.6, 2 / (1 + n)
         theta = theta - h * theta + np.sqrt(2 * h * T) * noise.at(n)
         state = kernel.update(state)
-        torch.testing.assert_close(state.position[0], theta, rtol=1e-13, atol=0)
+        torch.testing.assert_close(state.position["x"], theta, rtol=1e-13, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,9 @@ def test_settings_out_of_range_are_refused(field, value):
         sgld.build(targets.skewed(2), checks.keys(2, 0), **{"step": 0.1, field: value})
 
 
-@pytest.mark.parametrize("position", [(torch.zeros(3, 1),), (torch.full((2, 1), np.nan),), ()])
+@pytest.mark.parametrize(
+    "position", [{"x": torch.zeros(3, 1)}, {"x": torch.full((2, 1), np.nan)}, {"y": torch.zeros(2, 1)}, {}]
+)
 def test_starts_that_make_no_sense_are_refused(position):
     kernel = sgld.build(targets.skewed(2), checks.keys(2, 0), step=0.1)
     with pytest.raises(InputError, match="position"):

@@ -9,7 +9,6 @@ import numpy as np
 from pydantic import Field
 
 from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
-from phasekit.runs.procedures.checkpoint import load_state, save_state
 from phasekit.runs.procedures.heads import StartedHeads
 
 
@@ -47,27 +46,24 @@ class AdamNetworks(StartedHeads):
         return self.model_copy(update={"steps": length})
 
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
-        from phasekit.heads import Adam, AdamEnsemble, train_on
+        from phasekit.heads import Adam, train_on
         from phasekit.heads.build import choose_path
         from phasekit.tasks.copy import draw_dataset
 
-        settings = Adam(steps=self.steps, rate=self.rate, final_rate=self.final_rate, decay=self.decay)
-
-        def pause(ensemble: AdamEnsemble) -> None:
-            place.pause(lambda: save_state(place.checkpoint, ensemble.state()))
-
-        trained = train_on(
-            [draw_dataset(model, seed) for model, seed in cases],
-            starts=self.starts,
-            members=self.members,
-            seed=self.seed,
-            settings=settings,
-            tolerance=self.tolerance,
-            dtype=self.dtype,
-            device=place.device,
-            path=choose_path(cases[0][0]),
-            state=load_state(place.checkpoint),
-            pause=pause,
+        trained = place.resuming(
+            lambda: train_on(
+                [draw_dataset(model, seed) for model, seed in cases],
+                starts=self.starts,
+                members=self.members,
+                seed=self.seed,
+                settings=Adam(steps=self.steps, rate=self.rate, final_rate=self.final_rate, decay=self.decay),
+                tolerance=self.tolerance,
+                dtype=self.dtype,
+                device=place.device,
+                path=choose_path(cases[0][0]),
+                checkpoint=place.checkpoint,
+                pause=place.pause,
+            )
         )
         data = trained.data
         names = [name for name, variable in data.data_vars.items() if variable.dims == ("dataset", "member")]

@@ -7,13 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasekit.describe import Description
+from phasekit.errors import InputError
 from phasekit.model import Estimator, Model
+
+T = TypeVar("T")
 
 #: A model and the seed of its data set.
 Case = tuple[Model, int]
@@ -87,6 +90,16 @@ class Workplace:
             save()
         if stop:
             raise Stopped
+
+    def resuming(self, work: Callable[[], T]) -> T:
+        """Return what ``work`` returns; if its checkpoint is damaged or belongs to something else, it begins anew."""
+        try:
+            return work()
+        except InputError as error:
+            if error.field != "checkpoint" or self.checkpoint is None:
+                raise
+            self.checkpoint.unlink(missing_ok=True)
+            return work()
 
 
 class Procedure(Description, ABC):

@@ -44,7 +44,8 @@ class HeadsProcedure(Procedure, ABC):
         return self.length
 
     def operations(self, model: Model) -> float:
-        from phasekit.heads.build import choose_path, multiplications
+        from phasekit.heads.build import choose_path
+        from phasekit.heads.energy import multiplications
 
         return self.gradients * self.heads * multiplications(model, choose_path(model))
 

@@ -77,13 +77,7 @@ class SampledNetworks(StartedHeads):
         return self.model_copy(update={"warmup": 0, "draws": max(1, length), "thin": 1})
 
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
-        try:
-            samples = self._sample(cases, place)
-        except InputError as error:
-            if error.field != "checkpoint" or place.checkpoint is None:
-                raise
-            place.checkpoint.unlink(missing_ok=True)  # damaged: begin anew
-            samples = self._sample(cases, place)
+        samples = place.resuming(lambda: self._sample(cases, place))
         return self._outcomes(samples, len(cases))
 
     def _sample(self, cases: Sequence[Case], place: Workplace) -> Any:
