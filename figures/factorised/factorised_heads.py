@@ -28,7 +28,7 @@ from phasekit.model import Model
 from phasekit.theory.action import SoftmaxNuclear
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions
-from phasekit.theory.transitions.pinned import pinned_jumps
+from phasekit.theory.transitions.jumps import jumps_of
 from phasekit.theory.transitions.table import parameters_without_P
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _jump_row(model: Model, name: str, theory: float, bound: float, found: Any) 
 def softmax_bound(model: Model) -> float:
     """Return P* of the full-rank copying pattern; a lower bound on P* where the key dimension has no room for it."""
     assert model.key_dim is not None
-    (jump,) = pinned_jumps(SoftmaxNuclear(model.key_dim), parameters_without_P(model).ravel())
+    (jump,) = jumps_of(SoftmaxNuclear(model.key_dim), parameters_without_P(model).ravel())
     return jump.P
 
 

@@ -87,10 +87,9 @@ class Action(ABC):
         Names of the two order parameters: (c1, cG) for linear attention, (a1, aG) for normalised scores.
     symmetric : bool
         Whether S(x) = S(−x), so that the origin is stationary and its other minima come in pairs.
-    pinned : bool
-        Whether the prior grows linearly from the origin of a symmetric action, which is then a minimum next to others.
-    smooth : bool
-        Whether there is a pattern at every P, without an onset: all that is left to locate is the crossover to copying.
+    course : str
+        What its minima go through as P grows, by the name of a :class:`phasekit.theory.transitions.Course`: "onset",
+        "crossover", "folds" or "jumps".
     cells : int
         Into how many cells the search for minima cuts the path.
     """
@@ -98,8 +97,7 @@ class Action(ABC):
     coordinates: ClassVar[tuple[str, ...]]
     order_parameters: ClassVar[tuple[str, str]]
     symmetric: ClassVar[bool]
-    pinned: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
+    course: ClassVar[str]
     cells: ClassVar[int]
 
     @abstractmethod

@@ -23,6 +23,7 @@ class LinearAction(Action):
     coordinates: ClassVar[tuple[str, ...]] = ("c1", "cG")
     order_parameters: ClassVar[tuple[str, str]] = ("c1", "cG")
     symmetric: ClassVar[bool] = True
+    course: ClassVar[str] = "onset"
     cells: ClassVar[int] = 64  # these find the same minima as 512 in 40 000 random models; 48 lose one in 20 000
 
     def physical(self, z: Point, p: Parameters) -> Point:

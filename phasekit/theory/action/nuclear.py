@@ -34,7 +34,7 @@ class NuclearAction(Action):
     """
 
     symmetric: ClassVar[bool] = True
-    pinned: ClassVar[bool] = True
+    course: ClassVar[str] = "jumps"
 
     def __init__(self, key_dim: int) -> None:
         self.key_dim = key_dim

@@ -54,7 +54,7 @@ class PoolingVector(Action):
     coordinates: ClassVar[tuple[str, ...]] = ("s", "k", "cG")
     order_parameters: ClassVar[tuple[str, str]] = ("c1", "cG")
     symmetric: ClassVar[bool] = False
-    smooth: ClassVar[bool] = True
+    course: ClassVar[str] = "crossover"
     cells: ClassVar[int] = 1
 
     def caveat(self, p: Parameters) -> str:

@@ -89,6 +89,7 @@ class RowPosterior(Action):
     coordinates: ClassVar[tuple[str, ...]] = ("theta",)
     order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
     symmetric: ClassVar[bool] = False
+    course: ClassVar[str] = "folds"
     cells: ClassVar[int] = 200
 
     def __init__(self, score: Score) -> None:

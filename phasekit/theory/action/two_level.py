@@ -37,6 +37,7 @@ class TwoLevelMap(Action):
 
     order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
     symmetric: ClassVar[bool] = False
+    course: ClassVar[str] = "folds"
     cells: ClassVar[int] = 128
 
     def loss(self, z: Point, p: Parameters) -> Array:

@@ -6,18 +6,35 @@
 :func:`critical_exponents` how the jump closes there.
 """
 
+from phasekit.theory.transitions.course import COURSES, THRESHOLDS, Course, Verdict, register
 from phasekit.theory.transitions.critical import Approach, critical_exponents
+from phasekit.theory.transitions.crossover import Crossover
 from phasekit.theory.transitions.describe import Transitions, find_transitions
 from phasekit.theory.transitions.endpoint import Family, critical_endpoint
+from phasekit.theory.transitions.folds import Folds
+from phasekit.theory.transitions.jumps import Jumps
+from phasekit.theory.transitions.onset import Onset
+from phasekit.theory.transitions.passage import Passage, State, Threshold
 from phasekit.theory.transitions.table import locate, transition_table
 
 __all__ = [
+    "COURSES",
+    "THRESHOLDS",
     "Approach",
+    "Course",
     "Family",
+    "Passage",
+    "State",
+    "Threshold",
     "Transitions",
+    "Verdict",
     "critical_endpoint",
     "critical_exponents",
     "find_transitions",
     "locate",
+    "register",
     "transition_table",
 ]
+
+for _course in (Onset(), Crossover(), Folds(), Jumps()):
+    register(_course)

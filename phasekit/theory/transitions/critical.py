@@ -17,8 +17,7 @@ from phasekit.theory.action import action_for
 from phasekit.theory.action.base import Array
 from phasekit.theory.transitions.curve import Curve
 from phasekit.theory.transitions.endpoint import Family, critical_endpoint
-from phasekit.theory.transitions.folds import fold_transitions
-from phasekit.theory.transitions.table import parameters_without_P
+from phasekit.theory.transitions.table import locate, parameters_without_P
 
 #: Distances beyond the endpoint, relative, at which the jump is measured; and how far the order parameter is followed.
 _BEYOND = np.geomspace(1e-5, 1e-2, 7)
@@ -72,10 +71,10 @@ def critical_exponents(model: Model, family: Family, estimator: Estimator = "map
     if np.isnan(centre):
         raise InputError("between", list(family.between), "the passage is the same at both ends: no endpoint between")
     action, p = action_for(model, estimator), parameters_without_P(model).ravel()
-    ends = fold_transitions(action, family.at(np.array(family.between), p[[0, 0]]))
+    ends = locate(action, family.at(np.array(family.between), p[[0, 0]]))
     side = 1 if np.isfinite(ends["P_star"][1]) else -1  # where there are jumps
     beyond = centre * (1 + side * _BEYOND)
-    jumps = fold_transitions(action, family.at(beyond, p[np.zeros(beyond.size, dtype=int)]))
+    jumps = locate(action, family.at(beyond, p[np.zeros(beyond.size, dtype=int)]))
     second = action.order_parameters[1]
     along = Approach(np.abs(jumps["P_star"] - P_c), jumps[second][:, 1] - jumps[second][:, 0])
 

@@ -19,6 +19,7 @@ from phasekit.model import Estimator, Grid, Model, Parameters, axes_of
 from phasekit.theory import solve
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array
+from phasekit.theory.transitions.course import course_of
 from phasekit.theory.transitions.curve import Curve
 from phasekit.theory.transitions.table import model_attributes, parameters_without_P
 
@@ -129,7 +130,7 @@ def _tilt(curve: Curve, u: Array) -> Array:
 
 def _check(base: Model, models: Model | Grid, family: Family, action: Action) -> None:
     low, high = family.between
-    if action.symmetric or action.pinned:
+    if not course_of(action).can_end:
         raise InputError("score", base.score.name, "has no line of first-order transitions that could end")
     known = tuple(name for name in axes_of(base.score) if name != "P")
     taken = () if isinstance(models, Model) else tuple(models.axes)

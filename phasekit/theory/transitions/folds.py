@@ -1,4 +1,4 @@
-"""Transitions of an action whose stationary points form one curve: first order where the curve folds, else smooth.
+"""The course of an action whose stationary points form one curve: a jump where the curve folds, else a crossover.
 
 At a given path coordinate u the force of the data grows with P, so exactly one P makes u stationary: the stationary
 points are a curve P(u). It folds where dP/du = 0, which is where a Hessian eigenvalue vanishes: the spinodals. Two
@@ -7,73 +7,132 @@ folds bound a window of two minima, however narrow; without folds the copy grows
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import numpy as np
 
 from phasekit.model import Parameters
-from phasekit.theory import solve
 from phasekit.theory.action import Action
-from phasekit.theory.action.base import Array, Point
+from phasekit.theory.action.base import Array
+from phasekit.theory.transitions.coexistence import coexistence
+from phasekit.theory.transitions.course import Course, Verdict, nan_to_none
+from phasekit.theory.transitions.crossover import global_minimum
 from phasekit.theory.transitions.curve import Curve
+from phasekit.theory.transitions.passage import Passage, State, Threshold, phase_of, state_at
+
+EQUAL_ACTIONS = Threshold("P_star", "$P^*$", "where both minima have the same action")
+STEEPEST = Threshold("P_x", r"$P_\\times$", "steepest point of the crossover")
+#: In the evidence of a jump, where the action has them.
+_ESTIMATES = ("P_star_error", "P_star_with_fluctuations")
 
 
-def fold_transitions(action: Action, p: Parameters) -> dict[str, Array]:
-    """Locate and describe the transition of every model; ``p`` is flat and its P is ignored.
+class Folds(Course):
+    """The copy overlap jumps at P_star between two minima, or rises smoothly, fastest at P_x."""
 
-    Returns
-    -------
-    dict of arrays, one row per model, NaN where a quantity doesn't exist
-        ``softest``: lowest Hessian eigenvalue along the curve, whitened (negative if and only if the curve folds);
-        ``P_x``: steepest point of a smooth crossover, the largest d ln g/d ln P (g the copy overlap);
-        ``P_star``, ``spinodals`` (lower, upper), ``barrier`` (from the minima to the saddle point between them, at
-        P*), and ``action``, ``loss`` and both order parameters on the (low, high) branch at P*; for the posterior also
-        ``P_star_error`` (standard error of the row averages) and ``P_star_with_fluctuations`` (where the branches are
-        equal with the Gaussian fluctuations around each).
-    """
-    curve = Curve(action, p)
-    u, softest = curve.softest()
-    folded = np.flatnonzero(softest < 0)
-    smooth = np.flatnonzero(softest >= 0)
-    parts = [(smooth, {"P_x": curve[smooth].steepest()}), (folded, _first_order(curve[folded], u[folded]))]
-    result: dict[str, Array] = {"softest": softest}
-    for rows, part in parts:
-        for name, values in part.items():
-            result[name] = np.full((*p.shape, *values.shape[1:]), np.nan)
-            result[name][rows] = values
-    return result
+    name: ClassVar[str] = "folds"
+    thresholds: ClassVar[tuple[Threshold, ...]] = (EQUAL_ACTIONS, STEEPEST)
+    meanings: ClassVar[Mapping[str, str]] = {
+        "jump a1": "pooling, before and after P_star",
+        "jump aG": "copying, before and after P_star",
+        "jump loss": "training loss, before and after P_star",
+        "spinodals": "two minima exist between these",
+        "action": "of both minima at P_star",
+        "barrier": "action of the saddle point above the minima at P_star",
+    }
+    can_end: ClassVar[bool] = True
+
+    def locate(self, action: Action, p: Parameters) -> dict[str, Array]:
+        """Return the jump or the crossover.
+
+        Returns
+        -------
+        dict of arrays
+            ``softest``: lowest Hessian eigenvalue along the curve, whitened (negative if and only if the curve folds);
+            ``P_x``: steepest point of a smooth crossover, the largest d ln g/d ln P (g the copy overlap);
+            ``P_star``, ``spinodals`` (lower, upper), ``barrier`` (from the minima to the saddle point between them, at
+            P*), and ``action``, ``loss`` and both order parameters on the (low, high) branch at P*; for the posterior
+            also ``P_star_error`` (standard error of the row averages) and ``P_star_with_fluctuations`` (where the
+            branches are equal with the Gaussian fluctuations around each); ``failed``.
+        """
+        curve = Curve(action, p)
+        u, softest = curve.softest()
+        folded = np.flatnonzero(softest < 0)
+        smooth = np.flatnonzero(softest >= 0)
+        parts = [(smooth, {"P_x": curve[smooth].steepest()}), (folded, _jump(curve[folded], u[folded]))]
+        result: dict[str, Any] = {"softest": softest}
+        for rows, part in parts:
+            for name, values in part.items():
+                result[name] = np.full((*p.shape, *values.shape[1:]), np.nan)
+                result[name][rows] = values
+        result["failed"] = np.isnan(softest) | ((softest < 0) & np.isnan(result["P_star"]))
+        return result
+
+    def judge(self, action: Action, p: Parameters, row: Mapping[str, Array]) -> Verdict:
+        evidence: dict[str, Any] = {"smallest_curvature": float(row["softest"])}
+        if row["softest"] < 0:
+            evidence["why"] = (
+                "the curve of stationary points folds: between the spinodals there are two minima, with a saddle point "
+                "of that smallest Hessian eigenvalue (whitened) between them"
+            )
+            evidence["barrier"] = "along the one-parameter path, so an upper bound"
+            evidence |= {name: nan_to_none(row[name]) for name in _ESTIMATES if name in row}
+            return Verdict("first", (_passage(action, row),), evidence)
+        P_x = nan_to_none(row["P_x"])
+        if P_x is None:
+            evidence["why"] = "one minimum at every P, and no steepest point of d ln g/d ln P"
+            return Verdict("none", (), evidence)
+        evidence["why"] = "one minimum at every P: the smallest Hessian eigenvalue (whitened) along it stays positive"
+        there = p.replace(P=np.full(p.shape, P_x))
+        state = state_at(action, global_minimum(action, there), there)
+        return Verdict("crossover", (Passage("P_x", "crossover", P_x, state, state),), evidence)
+
+    def values(self, passages: tuple[Passage, ...]) -> dict[str, Any]:
+        if not passages:
+            return {"P_x": None}
+        (passage,) = passages
+        if passage.window is None:
+            return {"P_x": passage.P}
+        return {
+            "P_star": passage.P,
+            "spinodals": list(passage.window),
+            "jump": passage.jump,
+            "action": passage.before.action,
+            "barrier": passage.evidence["barrier"],
+        }
 
 
-def _first_order(curve: Curve, u: Array) -> dict[str, Array]:
-    action, p = curve.action, curve.p
-    low_fold = solve.root(curve.curvature, curve.nodes[:, 0], u, p)
-    high_fold = solve.root(curve.curvature, u, curve.nodes[:, -1], p)
-    spinodals = np.stack([curve.at(high_fold, p).P, curve.at(low_fold, p).P], axis=-1)
+def _passage(action: Action, row: Mapping[str, Array]) -> Passage:
+    before, after = (
+        State(
+            phase_of(float(row["copying_share"][side]), True),
+            {name: float(row[name][side]) for name in action.order_parameters},
+            float(row["loss"][side]),
+            float(row["action"][side]),
+        )
+        for side in (0, 1)
+    )
+    low, high = (float(end) for end in row["spinodals"])
+    return Passage(
+        "P_star", "jump", float(row["P_star"]), before, after, (low, high), {"barrier": float(row["barrier"])}
+    )
 
-    def branches(log_P: Array, p: Parameters, *folds: Array) -> tuple[Parameters, list[Point]]:
-        """Return the low minimum, the saddle point and the high minimum between the spinodals."""
-        first, low_fold, high_fold, last = folds
-        there = p.replace(P=np.exp(log_P))
-        ends = [(first, low_fold), (low_fold, high_fold), (high_fold, last)]
-        roots = [solve.root(lambda x, q: action.profile(x, q).slope, *pair, there) for pair in ends]
-        return there, [action.profile(x, there).points for x in roots]
 
-    def advantage(log_P: Array, p: Parameters, *folds: Array) -> Array:
-        there, (low, _, high) = branches(log_P, p, *folds)
-        return action.jet(high, there).value - action.jet(low, there).value
-
-    folds = (np.zeros(u.shape), low_fold, high_fold, curve.nodes[:, -1])
-    # If data are scarce the upper branch leaves the nodes (g → 1) before the upper spinodal, but long after P*.
-    window = np.log([spinodals[:, 0], np.minimum(spinodals[:, 1], curve.at(curve.nodes[:, -1], p).P)])
-    inside = 1e-9 * (window[1] - window[0])
-    log_P = solve.root(advantage, window[0] + inside, window[1] - inside, p, *folds)
-    there, points = branches(log_P, p, *folds)
-    low, saddle, high = points
-    pair = [low, high]
+def _jump(curve: Curve, softest: Array) -> dict[str, Array]:
+    """Describe the jump of curves that fold, ``softest`` between their folds."""
+    action = curve.action
+    found = coexistence(curve, softest)
+    there = curve.p.replace(P=np.exp(found.log_P))
+    points = [action.profile(u, there).points for u in (found.low, found.saddle, found.high)]
+    values = [action.jet(z, there).value for z in points]
+    pair = low, high = points[0], points[2]
     result = {
-        "P_star": np.exp(log_P),
-        "spinodals": spinodals,
-        "barrier": action.jet(saddle, there).value - action.jet(low, there).value,
-        "action": np.stack([action.jet(z, there).value for z in pair], axis=-1),
+        "P_star": there.P,
+        "spinodals": np.exp(found.log_window),
+        "barrier": np.where(np.isnan(found.barrier), values[1] - values[0], found.barrier),
+        "action": np.stack([values[0], values[2]], axis=-1),
         "loss": np.stack([action.loss(z, there) for z in pair], axis=-1),
+        "copying_share": np.stack([action.copying_share(z, there) for z in pair], axis=-1),
     }
     # F₁ − F₂ changes with P at the rate (loss₁ − loss₂)/(2κ): the envelope theorem.
     rate = (result["loss"][..., 1] - result["loss"][..., 0]) / (2 * there.kappa)
@@ -84,5 +143,5 @@ def _first_order(curve: Curve, u: Array) -> dict[str, Array]:
         result["P_star_with_fluctuations"] = there.P - (shifts[1] - shifts[0]) / rate
     orders = [action.order(z, there) for z in pair]
     for k, name in enumerate(action.order_parameters):
-        result[name] = np.stack([np.broadcast_to(order[k], p.shape) for order in orders], axis=-1)
+        result[name] = np.stack([np.broadcast_to(order[k], there.shape) for order in orders], axis=-1)
     return result

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import xarray as xr
 
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array
-from phasekit.theory.transitions.folds import fold_transitions
-from phasekit.theory.transitions.onset import smooth_transitions, symmetric_transitions
-from phasekit.theory.transitions.pinned import pinned_transitions
+from phasekit.theory.transitions.course import course_of
 
 #: Second dimension of the quantities that come in pairs.
 _PAIRS = {"spinodals": "end"}
@@ -20,16 +17,10 @@ _PAIRS = {"spinodals": "end"}
 def locate(action: Action, p: Parameters) -> dict[str, Array]:
     """Return the transitions of flat parameters (their P is ignored) as arrays with one row per model.
 
-    See :func:`phasekit.theory.transitions.onset.symmetric_transitions`,
-    :func:`phasekit.theory.transitions.onset.smooth_transitions`,
-    :func:`phasekit.theory.transitions.folds.fold_transitions` and
-    :func:`phasekit.theory.transitions.pinned.pinned_transitions` for the quantities of each kind of action.
+    Which quantities there are is said by :meth:`phasekit.theory.transitions.course.Course.locate` of the action's
+    course.
     """
-    if action.pinned:
-        return pinned_transitions(action, p)
-    if action.smooth:
-        return smooth_transitions(action, p)
-    return symmetric_transitions(action, p) if action.symmetric else fold_transitions(action, p)
+    return course_of(action).locate(action, p)
 
 
 def parameters_without_P(models: Model | Grid) -> Parameters:
@@ -59,7 +50,8 @@ def transition_table(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     -------
     xarray.Dataset
         The quantities of :func:`locate`, labelled by the grid's axes; pairs have a second dimension, ``end``
-        (lower, upper spinodal) or ``branch`` (low, high).
+        (lower, upper spinodal) or ``branch`` (low, high). NaN where a model has no such transition, and in models
+        that are marked as ``failed``: their search failed.
 
     Raises
     ------
@@ -87,8 +79,3 @@ def model_attributes(model: Model, estimator: Estimator) -> dict[str, str | floa
     score = described.pop("score")
     scored = {f"score_{name}" if name != "name" else "score": value for name, value in score.items()}
     return {**described, **scored, "estimator": estimator}
-
-
-def nan_to_none(value: float | Array) -> float | None:
-    """Return a plain float, or None for NaN (JSON has no NaN)."""
-    return None if np.isnan(value) else float(value)

@@ -258,5 +258,5 @@ def test_what_has_no_theory(score, estimator):
 
 def test_actions_know_their_kind():
     assert isinstance(action_for(LINEAR), LinearNuclear)
-    assert action_for(LINEAR).pinned
-    assert not action_for(LINEAR.at(key_dim=None)).pinned
+    assert action_for(LINEAR).course == "jumps"
+    assert action_for(LINEAR.at(key_dim=None)).course == "onset"

@@ -181,6 +181,7 @@ def test_a_missing_number_has_no_transition_and_leaves_others_alone(score, missi
     two = p.with_numbers([np.repeat(number, 2) for number in p.numbers])
     found = locate(action, two.replace(**{missing: [np.nan, getattr(p, missing)[0]]}))
     alone = locate(action, p)
+    assert found.pop("failed").tolist() == [True, False]
     for name, values in found.items():
         assert np.isnan(values[0]).all(), name
         np.testing.assert_array_equal(values[1], alone[name][0])
