@@ -19,18 +19,8 @@ class Busy(Procedure):
 
     seconds: float = 0.001
 
-    def check(self, model: Model) -> None:
-        pass
-
     def operations(self, model: Model) -> float:
         return self.seconds
-
-    @property
-    def length(self) -> int:
-        return 1
-
-    def shortened(self, length: int) -> Procedure:
-        return self
 
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         outcomes = []

@@ -12,19 +12,6 @@ EXPONENT = 1.25
 class MadeUp(Procedure):
     name: ClassVar[str] = "tests.measure.networks:MadeUp"
 
-    def check(self, model):
-        pass
-
-    def operations(self, model):
-        return 1.0
-
-    @property
-    def length(self):
-        return 1
-
-    def shortened(self, length):
-        return self
-
     def run(self, cases, place):
         return [self.networks(model, seed) for model, seed in cases]
 

@@ -21,16 +21,6 @@ class TheoryMinima(Procedure):
 
         action_for(model, self.theory)
 
-    def operations(self, model: Model) -> float:
-        return 1e6
-
-    @property
-    def length(self) -> int:
-        return 1
-
-    def shortened(self, length: int) -> Procedure:
-        return self
-
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         return [self._minima(model) for model, _ in cases]
 
