@@ -42,6 +42,19 @@ def test_stopped_and_resumed_chains_are_the_same_to_the_last_bit(name, tmp_path)
     assert same(procedure.run(CASES, place), whole)
 
 
+def test_umbrella_windows_stop_and_go_on_too(tmp_path):
+    procedure = get_procedure({"name": "umbrella", "windows": 2, "step": 0.1, "leaps": 2, "draws": 150, "warmup": 60})
+    case = CASES[0][0].at(score="softmax"), 0
+    whole = procedure.run([case], Workplace())
+    place = Workplace(checkpoint=tmp_path / "state.npz", stop_file=tmp_path / "stop")
+    place.stop_file.touch()
+    with pytest.raises(Stopped):
+        procedure.run([case], place)
+    assert int(np.load(place.checkpoint)["step"]) == 100
+    place.stop_file.unlink()
+    assert same(procedure.run([case], place), whole)
+
+
 def test_checkpoints_are_saved_by_the_clock_and_damaged_ones_are_not_used(tmp_path):
     procedure = get_procedure(SETTINGS["langevin"])
     place = Workplace(checkpoint=tmp_path / "state.npz", save_every=0.0)

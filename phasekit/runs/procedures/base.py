@@ -127,7 +127,7 @@ class Procedure(Description, ABC):
         """Return what models must agree in to be computed as one ensemble."""
         return model.at(P=None)
 
-    def check(self, model: Model) -> None:  # noqa: B027  (many can do any model)
+    def check(self, model: Model) -> None:
         """Raise InputError if the procedure can't do this model, before any work is spent."""
 
     def operations(self, model: Model) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -78,7 +80,9 @@ class Umbrella(HeadsProcedure):
         return self.model_copy(update={"warmup": 0, "draws": max(1, length), "thin": 1})
 
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
-        return [self._outcome(self._sample(model, seed, place)) for model, seed in cases]
+        # Data sets are sampled one after another: a checkpoint knows one of them.
+        alone = place if len(cases) == 1 else replace(place, checkpoint=None)
+        return [self._outcome(alone.resuming(partial(self._sample, *case, alone))) for case in cases]
 
     def _sample(self, model: Model, data_seed: int, place: Workplace) -> xr.Dataset:
         from phasekit.evidence import umbrella, windows
@@ -98,6 +102,8 @@ class Umbrella(HeadsProcedure):
             seed=self.seed,
             dtype=self.dtype,
             device=place.device,
+            checkpoint=place.checkpoint,
+            pause=place.pause,
         )
 
     def _outcome(self, data: xr.Dataset) -> Outcome:
