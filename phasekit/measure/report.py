@@ -15,7 +15,7 @@ from phasekit.measure.locate import Array, NotLocated
 from phasekit.measure.observables import QUANTITIES, Curve, Quantity, curves_of
 from phasekit.measure.predict import onset_of_the_data, predicted, predicted_curve
 from phasekit.model import Model
-from phasekit.runs.store.plan import Plan, read_plans
+from phasekit.runs.store.plan import Plan, plans_named
 from phasekit.runs.store.store import BrokenTask, Finished, Store
 
 
@@ -105,20 +105,16 @@ def measure_store(
     InputError
         If nothing in the store is to be measured.
     """
-    latest = {(plan.sweep, plan.preset): plan for plan in read_plans(store)}
-    chosen = [plan for plan in latest.values() if sweep in (None, plan.sweep, f"{plan.sweep}:{plan.preset}")]
-    if not chosen:
-        known = ", ".join(f"{name}:{preset}" for name, preset in latest)
-        raise InputError("sweep", sweep, f"not in this store; it has {known or 'none'}")
-    wanted = [plan for plan in chosen if plan.about.get("measure")]
+    chosen = plans_named(store, sweep)
+    wanted = [plan for plan in chosen if plan.about.measure]
     if not wanted:
         raise InputError("sweep", sweep or chosen[0].sweep, "doesn't say what to measure (measure = … in its file)")
     found = []
     for plan in wanted:
         tasks, broken = _read(store, plan)
-        for quantity in (QUANTITIES[name] for name in plan.about["measure"]):
-            for curves in _families(curves_of(tasks, quantity), plan.about.get("along")):
-                one = _measure(curves, quantity, plan.about.get("along"), resamples, collapse_resamples, own_data)
+        for quantity in (QUANTITIES[name] for name in plan.about.measure):
+            for curves in _families(curves_of(tasks, quantity), plan.about.along):
+                one = _measure(curves, quantity, plan.about.along, resamples, collapse_resamples, own_data)
                 missing = len(plan.tasks) - len(tasks) - len(broken)
                 found.append(replace(one, sweep=plan.sweep, preset=plan.preset, missing=missing, broken=broken))
     return found

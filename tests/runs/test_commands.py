@@ -80,7 +80,7 @@ def test_a_sweep_from_its_file_to_its_table(command, sweep, tmp_path):
     document = json.loads(out)
     assert (status, document["tasks"], document["done"], document["running"]) == (0, 8, 8, 0)
     assert document["sweeps"] == [
-        {"sweep": "small", "preset": "quick", "tasks": 8, "done": 8, "failed": 0, "missing": 0}
+        {"sweep": "small", "preset": "quick", "tasks": 8, "done": 8, "failed": 0, "broken": 0, "missing": 0}
     ]
     assert document["rate"] == pytest.approx(8 / 60)
 
@@ -154,14 +154,23 @@ def test_broken_results_are_reported_collected_around_and_repaired(command, stor
     assert first in json.loads(out)["broken"]
     assert "phasekit repair" in err
 
+    status, out, err = command("status", made.path, "--json")
+    found = json.loads(out)
+    assert (status, found["done"], found["broken"], found["missing"]) == (1, 19, 1, 0)
+    assert "phasekit repair" in err
+
+    (made.plans / "0001.json").write_text("damaged")
+    assert command("status", made.path)[0] == 2
+    places = {first, "notes.txt", "plans/0001.json"}
     status, out, _ = command("repair", made.path, "--dry-run", "--json")
-    assert (status, set(json.loads(out)["broken"]), json.loads(out)["moved"]) == (1, {first, "notes.txt"}, {})
+    assert (status, set(json.loads(out)["broken"]), json.loads(out)["moved"]) == (1, places, {})
     status, out, _ = command("repair", made.path)
     assert status == 0
-    assert "2 broken" in out
+    assert "3 broken" in out
+    assert command("status", made.path, "--json")[0] == 0
     assert made.has(second)
     assert not made.has(first)
-    assert len(list((made.path / "broken").iterdir())) == 2
+    assert len(list((made.path / "broken").iterdir())) == 3
     assert command("repair", made.path, "--dry-run")[0] == 0
 
 

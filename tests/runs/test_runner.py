@@ -1,6 +1,7 @@
 """Running sweeps with real worker processes: nothing is done twice, and no error stops the others."""
 
 import errno
+import json
 import os
 import shutil
 
@@ -11,8 +12,9 @@ import phasekit.runs.work.worker as worker_module
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.runs.procedures import get_procedure
+from phasekit.runs.store.claims import claim
 from phasekit.runs.store.collect import collect
-from phasekit.runs.store.plan import read_plans
+from phasekit.runs.store.plan import add_plan, damaged_plans, read_plans
 from phasekit.runs.store.status import look
 from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.task import Task
@@ -50,19 +52,76 @@ def test_a_sweep_that_grows_runs_what_is_new(run, written, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"junk", b"\xff\xfe", b"{}", b"[1]", b'{"format": "phasekit plan 1", "groups": [3]}']
+    "damage",
+    [
+        b"",
+        b"junk",
+        b"\xff\xfe",
+        b"{}",
+        b"[1]",
+        b'{"format": "phasekit plan 1", "groups": [3]}',
+        b"[" * 100_000,
+        "task",
+        "id",
+    ],
 )
 def test_a_damaged_plan_is_named_and_can_be_deleted(run, written, tmp_path, damage):
     description = written(log=str(tmp_path / "log"))
     _, store, _ = run(description)
     (plan,) = store.plans.glob("[0-9]*.json")
+    if isinstance(damage, str):
+        written_plan = json.loads(plan.read_text())
+        first, second, *_ = written_plan["parameters"]
+        written_plan["parameters"][first] = written_plan["parameters"][second]
+        if damage == "task":
+            del written_plan["parameters"][first]
+        damage = json.dumps(written_plan).encode()
     plan.write_bytes(damage)
+    assert list(damaged_plans(store)) == ["plans/0000.json"]
     for use in (lambda: read_plans(store), lambda: look(store), lambda: run(description)):
         with pytest.raises(InputError, match=r"^plan = '0000\.json': is damaged"):
             use()
-    plan.unlink()
+    store.set_aside("plans/0000.json")
     again, _, _ = run(description)
     assert (again.already, again.done, again.status) == (PROBES, 0, 0)
+
+
+def test_plans_may_be_deleted_in_any_order(run, written, tmp_path):
+    """The next plan's number is above all that are there, not their count."""
+    run(written(seeds=1))
+    _, store, _ = run(written(seeds=2))
+    (store.plans / "0000.json").unlink()
+    (store.plans / "notes.txt").write_text("mine")
+    (store.plans / "0002.json").mkdir()
+    with pytest.raises(InputError, match=r"0002\.json.*can't be read"):
+        run(written(seeds=3))
+    (store.plans / "0002.json").rmdir()
+    summary, _, _ = run(written(seeds=3))
+    assert (summary.already, summary.done, summary.status) == (8, 4, 0)
+    assert sorted(path.name for path in store.plans.glob("0*")) == ["0001.json", "0002.json"]
+
+
+def test_two_runners_do_not_write_the_same_plan(run, written, tmp_path):
+    _, store, _ = run(written(seeds=1))
+    (plan,) = read_plans(store)
+    assert not add_plan(store, plan, []), "somebody has planned since"
+    with claim(store.claims / ".plan"):
+        assert not add_plan(store, plan, [plan])
+    assert add_plan(store, plan, [plan])
+    assert [one.number for one in read_plans(store)] == [0, 1]
+
+
+def test_neither_hard_links_nor_locks_are_needed(run, written, monkeypatch, tmp_path):
+    def refuse(number):
+        def call(*arguments):
+            raise OSError(number, os.strerror(number))
+
+        return call
+
+    monkeypatch.setattr(os, "link", refuse(errno.EPERM))
+    monkeypatch.setattr("fcntl.flock", refuse(errno.ENOLCK))
+    summary, _, _ = run(written(), backend=Here())
+    assert (summary.done, summary.status) == (PROBES, 0)
 
 
 def test_records_that_hold_something_else_stop_nobody(run, written, tmp_path):

@@ -1,9 +1,11 @@
 """The store: what is written is whole or not there, and what isn't whole is found out."""
 
+import hashlib
 import json
 import os
 import shutil
 import threading
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,9 @@ import signac
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.runs.procedures import Outcome, get_procedure
+from phasekit.runs.store import results
+from phasekit.runs.store.claims import claim
+from phasekit.runs.store.results import pack
 from phasekit.runs.store.store import BrokenTask, Store
 from phasekit.runs.sweeps.task import Task
 
@@ -97,15 +102,77 @@ def test_every_single_bit_counts(filled, tasks):
     assert filled.check(tasks[0].id) is None
 
 
-def test_foreign_files_are_found(filled, tasks):
+def test_foreign_things_are_found_and_disturb_nobody(filled, tasks):
+    """State point and result decide: whatever else lies beside them, the task is whole."""
     (filled.workspace / "notes.txt").write_text("mine")
     (filled.workspace / ("0" * 32)).mkdir()
+    (filled.workspace / ".nfs0000001").write_text("")
     (filled.workspace / tasks[0].id / "extra.txt").write_text("mine")
+    (filled.workspace / tasks[0].id / ".nfs0000002").write_text("")
+    signac.get_project(filled.path).open_job(id=tasks[1].id).doc.note = "x"
+    (filled.staging / "foo").write_text("mine")
+    (filled.staging / ("1" * 32)).mkdir()
+    (filled.staging / ("1" * 32) / "foo").write_text("mine")
+    (filled.claims / ("2" * 32)).mkdir()
+    (filled.failures / f"{tasks[2].id}.json").mkdir()
+    filled.recover_all()
+    assert filled.load(tasks[1].id).values.keys() == VALUES.keys()
     problems = dict(filled.problems())
-    assert problems.keys() == {"notes.txt", "0" * 32, tasks[0].id}
+    assert problems.keys() == {"notes.txt", "0" * 32, "staging/foo", f"staging/{'1' * 32}", f"claims/{'2' * 32}"}
     assert "foreign" in problems["notes.txt"]
-    assert "foreign: extra.txt" in problems[tasks[0].id]
     assert "missing" in problems["0" * 32]
+    with pytest.raises(InputError, match="is a folder"), claim(filled.claims / ("2" * 32)):
+        pass
+    for place in problems:
+        filled.set_aside(place)
+    assert list(filled.problems()) == []
+    assert filled.names() == {task.id for task in tasks}
+    filled.commit("group", [(tasks[2], OUTCOME)], {}, durable=False)
+
+
+def put(store, state_point, result=None):
+    """Put a task into a store whose state point says anything, with the right hash; return its id."""
+    content = json.dumps(state_point).encode() if not isinstance(state_point, bytes) else state_point
+    task = hashlib.md5(content).hexdigest()
+    (store.workspace / task).mkdir()
+    (store.workspace / task / "signac_statepoint.json").write_bytes(content)
+    (store.workspace / task / "result.npz").write_bytes(result or pack(task, OUTCOME, {}))
+    return task
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"a": 1}, "schema"),
+        ([1], "no object"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"\xff", "no JSON"),
+        ({"schema": 1, "model": 3, "data_seed": 0, "estimator": {"name": "adam"}}, "model = 3"),
+        ({"schema": 1, "model": {}, "data_seed": "a", "estimator": {"name": "adam"}}, "data_seed = 'a'"),
+        ({"schema": 1, "model": {}, "data_seed": 0, "estimator": {}}, "has no name"),
+    ],
+)
+def test_state_points_of_something_else_are_named(filled, tasks, content, reason):
+    task = put(filled, content)
+    assert filled.check(task) is None, "it is what its name says"
+    with pytest.raises(BrokenTask, match=reason):
+        filled.load(task)
+
+
+def test_results_of_something_else_are_named(filled, tasks):
+    whole = filled.workspace / tasks[0].id / "result.npz"
+    for content in (b"", b"text", *(npz(**arrays) for arrays in ({}, {"values": np.zeros(3)}))):
+        packed = content + results._check_sum(tasks[0].id, content)
+        whole.write_bytes(packed)
+        with pytest.raises(BrokenTask, match="is not a result"):
+            filled.load(tasks[0].id)
+
+
+def npz(**arrays):
+    """Return an .npz file whose last bytes are taken off, to make room for a check sum."""
+    made = BytesIO()
+    np.savez(made, **arrays)
+    return made.getvalue()
 
 
 def test_what_is_set_aside_is_kept(filled, tasks):

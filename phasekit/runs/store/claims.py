@@ -2,6 +2,10 @@
 
 A claim is a lock on a file; the system gives it up when its process dies, however it dies. Where a file system knows no
 locks, two runners may compute the same ensemble: their results are the same, and the second one's are dropped.
+
+The package ``filelock`` has locks too, but not what the runner needs here: that the file of a process that died stays
+behind and tells what was being worked on, that a file system without locks stops nobody, and that a file which its
+holder removed in this moment isn't taken for the lock.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from phasekit.errors import InputError
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -40,7 +46,10 @@ def claim(path: Path) -> Iterator[bool]:
 
 def _lock(path: Path) -> int | None:
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except IsADirectoryError:
+            raise InputError("claim", path.name, "is a folder; `phasekit repair` sets it aside") from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

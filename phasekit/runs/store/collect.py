@@ -21,6 +21,7 @@ from phasekit.model import Model
 from phasekit.runs.procedures import get_procedure
 from phasekit.runs.store.store import BrokenTask, Finished, Store
 from phasekit.runs.store.theory_columns import theory_rows
+from phasekit.runs.sweeps.task import Parameters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ def collect(store: Store, tasks: Sequence[str] | None = None, *, theory: bool = 
     return Collection(table, broken, {name: task.arrays for name, task in ordered.items() if task.arrays})
 
 
-def _order(parameters: dict[str, Any]) -> tuple[Any, ...]:
+def _order(parameters: Parameters) -> tuple[Any, ...]:
     model = parameters["model"]
     numbers = tuple(model.get(name) or 0 for name in ("V", "L", "P", "sigma_w", "sigma_g", "kappa"))
     words = json.dumps([parameters["estimator"], model["score"], model["inputs"]], sort_keys=True)

@@ -7,25 +7,26 @@ same ensembles again, to the last bit. Tasks that are added later form ensembles
 
 from __future__ import annotations
 
-import json
-import os
-import uuid
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from phasekit.errors import InputError
+from phasekit.files import atomic
+from phasekit.runs.store.claims import claim
+from phasekit.runs.store.records import BrokenRecord, read_record
 from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.canonical import identify
 
-_FORMAT = "phasekit plan 1"
+_NAME = re.compile(r"[0-9]{4,}\.json")
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(BaseModel):
     """Tasks that are computed as one ensemble.
 
     Attributes
@@ -33,6 +34,8 @@ class Group:
     tasks : ids, in the order in which they stand in the ensemble
     seconds : how long the ensemble should take on one worker; 0 if that wasn't measured
     """
+
+    model_config = ConfigDict(frozen=True)
 
     tasks: tuple[str, ...]
     seconds: float = 0.0
@@ -43,8 +46,25 @@ class Group:
         return identify({"tasks": self.tasks})
 
 
-@dataclass(frozen=True)
-class Plan:
+class About(BaseModel):
+    """What the sweep of a plan is about.
+
+    Attributes
+    ----------
+    about : its description
+    measure, along : see :class:`phasekit.runs.sweeps.description.Sweep`
+    procedure : what ``describe`` of the procedure returned
+    calibration : the sizes of ensembles that were measured
+    """
+
+    about: str = ""
+    measure: tuple[str, ...] = ()
+    along: str | None = None
+    procedure: dict[str, Any] = Field(default_factory=dict, validation_alias=AliasChoices("procedure", "estimator"))
+    calibration: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class Plan(BaseModel):
     """What one ``phasekit run`` asked for.
 
     Attributes
@@ -55,15 +75,35 @@ class Plan:
     tasks : ids of all its tasks
     groups : ensembles of those tasks that no earlier plan holds
     parameters : parameters of the tasks in ``groups``, by id
-    about : plain JSON values: what the sweep is about, what it measures, what calibration found
+    about : About
+    number : int
+        Of the file that the plan is in.
     """
 
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal["phasekit plan 1"] = "phasekit plan 1"
     sweep: str
     preset: str | None
     tasks: tuple[str, ...]
     groups: tuple[Group, ...]
     parameters: dict[str, dict[str, Any]]
-    about: dict[str, Any]
+    about: About
+    number: int = Field(default=0, exclude=True)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Plan:
+        for task in (task for group in self.groups for task in group.tasks):
+            if task not in self.parameters:
+                raise ValueError(f"the parameters of task {task} are missing")
+            if identify(self.parameters[task]) != task:
+                raise ValueError(f"the parameters of task {task} are those of another")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The sweep and its preset, NAME:PRESET."""
+        return f"{self.sweep}:{self.preset}"
 
 
 def read_plans(store: Store) -> list[Plan]:
@@ -74,41 +114,88 @@ def read_plans(store: Store) -> list[Plan]:
     InputError
         For a plan that was damaged, or is something else.
     """
-    return [_read(path) for path in sorted(store.plans.glob("[0-9]*.json"))]
+    plans = []
+    for path in _files(store):
+        try:
+            plans.append(_read(path))
+        except BrokenRecord as broken:
+            why = f"{broken}; `phasekit repair` sets it aside, and the next run plans anew what isn't finished"
+            raise InputError("plan", path.name, why) from None
+    return plans
+
+
+def damaged_plans(store: Store) -> dict[str, str]:
+    """Return the places of plans that aren't what was written, and the reasons."""
+    found = {}
+    for path in _files(store):
+        try:
+            _read(path)
+        except BrokenRecord as broken:
+            found[f"{path.parent.name}/{path.name}"] = str(broken)
+    return found
+
+
+def latest_plans(store: Store) -> dict[str, Plan]:
+    """Return the last plan of each sweep and preset, by NAME:PRESET.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_plans`.
+    """
+    return {plan.name: plan for plan in read_plans(store)}
+
+
+def plans_named(store: Store, sweep: str | None) -> list[Plan]:
+    """Return the last plans of one sweep, NAME or NAME:PRESET, or of all sweeps of a store.
+
+    Raises
+    ------
+    InputError
+        If the store doesn't know the sweep, and as :func:`read_plans`.
+    """
+    latest = latest_plans(store)
+    chosen = [plan for name, plan in latest.items() if sweep in (None, name, plan.sweep)]
+    if not chosen:
+        raise InputError("sweep", sweep, f"not in this store; it has {', '.join(latest) or 'none'}")
+    return chosen
+
+
+def _files(store: Store) -> list[Path]:
+    return sorted(filter(lambda path: _NAME.fullmatch(path.name), store.plans.iterdir()), key=_number)
+
+
+def _number(path: Path) -> int:
+    return int(path.stem)
 
 
 def _read(path: Path) -> Plan:
     try:
-        written = json.loads(path.read_text())
-        if written.pop("format") != _FORMAT:
-            raise ValueError(f"not a {_FORMAT!r} file")
-        groups = tuple(Group(tuple(group["tasks"]), group["seconds"]) for group in written.pop("groups"))
-        return Plan(**{**written, "tasks": tuple(written["tasks"]), "groups": groups})
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        why = f"is damaged ({error}); delete it from {path.parent}, and the next run plans anew what isn't finished"
-        raise InputError("plan", path.name, why) from None
+        return Plan(**{**read_record(path), "number": _number(path)})
+    except (BrokenRecord, FileNotFoundError) as error:
+        raise BrokenRecord(f"is damaged ({error})") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BrokenRecord(f"is damaged ({f'{where}: ' if where else ''}{first['msg']})") from None
 
 
-def add_plan(store: Store, plan: Plan, number: int) -> bool:
-    """Write a plan under its number; return False if another runner has taken the number first."""
-    target = store.plans / f"{number:04d}.json"
-    temporary = store.plans / f".{uuid.uuid4().hex}"
-    groups = [{"tasks": group.tasks, "seconds": group.seconds} for group in plan.groups]
-    try:
-        with temporary.open("w") as file:
-            file.write(json.dumps({"format": _FORMAT, **vars(plan), "groups": groups}))
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(temporary, target)  # unlike a move, fails if the target is there
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)
-    return True
+def add_plan(store: Store, plan: Plan, known: Sequence[Plan]) -> bool:
+    """Write a plan, unless another runner has written one since ``known`` was read; return whether it was written.
+
+    A lock keeps two runners from planning the same tasks at once; where a file system knows no locks, they may.
+    """
+    number = 1 + max((one.number for one in known), default=-1)
+    with claim(store.claims / ".plan") as mine:
+        if not mine or any(_number(path) >= number for path in _files(store)):
+            return False
+        with atomic(store.plans / f"{number:04d}.json") as temporary:
+            temporary.write_text(plan.model_dump_json())
+        return True
 
 
 def chunks(tasks: Sequence[str], size: int, seconds: float = 0.0) -> list[Group]:
     """Cut tasks into groups of nearly equal size, none above ``size``; a task takes ``seconds``."""
     count = -(-len(tasks) // size)
     edges = [round(k * len(tasks) / count) for k in range(count + 1)] if count else [0]
-    return [Group(tuple(tasks[a:b]), seconds * (b - a)) for a, b in pairwise(edges)]
+    return [Group(tasks=tuple(tasks[a:b]), seconds=seconds * (b - a)) for a, b in pairwise(edges)]

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
 from dataclasses import dataclass
 from typing import Any
 
-from phasekit.runs.store.plan import read_plans
+from phasekit.runs.store.plan import latest_plans
+from phasekit.runs.store.records import BrokenRecord, read_record
 from phasekit.runs.store.store import Store, process_lives
 
 #: Results that came in the last so many seconds give the rate.
 _WINDOW = 60.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one sweep is, in numbers of tasks.
+
+    Attributes
+    ----------
+    sweep, preset : its name
+    tasks : asked for
+    done : with a whole result
+    failed : with the record of a failure, and no result
+    broken : with a result that isn't whole: `phasekit repair` sets it aside, so that it is computed again
+    missing : with none of these
+    """
+
+    sweep: str
+    preset: str | None
+    tasks: int
+    done: int
+    failed: int
+    broken: int
+    missing: int
 
 
 @dataclass(frozen=True)
@@ -22,25 +45,22 @@ class Status:
 
     Attributes
     ----------
-    sweeps : one dictionary a sweep and preset: ``sweep``, ``preset``, ``tasks``, ``done``, ``failed``, ``missing``
-    tasks, done, failed : over all sweeps
+    sweeps : one entry a sweep and preset
+    tasks, done, failed, broken, missing : over all sweeps; see :class:`Progress`
     running : ensembles that a living process holds, as far as this machine can tell
     rate : tasks that finished in the last minute, per second
     failures : records of failures, see :meth:`phasekit.runs.store.store.Store.failure`
     """
 
-    sweeps: list[dict[str, Any]]
+    sweeps: list[Progress]
     tasks: int
     done: int
     failed: int
+    broken: int
+    missing: int
     running: int
     rate: float
     failures: list[dict[str, Any]]
-
-    @property
-    def missing(self) -> int:
-        """Tasks that were asked for, and have neither a result nor a failure."""
-        return self.tasks - self.done - self.failed
 
     @property
     def remaining(self) -> float | None:
@@ -49,24 +69,28 @@ class Status:
 
 
 def look(store: Store) -> Status:
-    """Return how far a store is."""
-    names, failed = store.names(), store.failed()
-    latest = {(plan.sweep, plan.preset): plan for plan in read_plans(store)}
-    sweeps = []
-    for (sweep, preset), plan in latest.items():
-        tasks = set(plan.tasks)
-        counts = {"tasks": len(tasks), "done": len(tasks & names), "failed": len(tasks & failed)}
-        missing = counts["tasks"] - counts["done"] - counts["failed"]
-        sweeps.append({"sweep": sweep, "preset": preset, **counts, "missing": missing})
-    asked = {task for plan in latest.values() for task in plan.tasks}
+    """Return how far a store is.
+
+    Raises
+    ------
+    InputError
+        For a damaged plan.
+    """
+    plans = latest_plans(store).values()
+    asked = {task for plan in plans for task in plan.tasks}
+    there, failed = asked & store.names(), asked & store.failed()
+    broken = {task for task in there if store.check(task)}
+
+    def count(tasks: set[str]) -> dict[str, int]:
+        parts = {"done": there - broken, "failed": failed, "broken": broken, "missing": asked - there - failed}
+        return {"tasks": len(tasks), **{name: len(tasks & part) for name, part in parts.items()}}
+
     return Status(
-        sweeps=sweeps,
-        tasks=len(asked),
-        done=len(asked & names),
-        failed=len(asked & failed),
+        sweeps=[Progress(plan.sweep, plan.preset, **count(set(plan.tasks))) for plan in plans],
+        **count(asked),
         running=sum(_is_held(store, name) for name in os.listdir(store.claims) if not name.startswith(".")),
         rate=_recent(store) / _WINDOW,
-        failures=[found for task in sorted(asked & failed) if (found := store.failure(task))],
+        failures=[found for task in sorted(failed) if (found := store.failure(task))],
     )
 
 
@@ -86,7 +110,7 @@ def _recent(store: Store) -> int:
 def _is_held(store: Store, name: str) -> bool:
     """Whether a claim's owner lives; owners on other machines are believed."""
     try:
-        owner = json.loads((store.claims / name).read_text())
+        owner = read_record(store.claims / name)
         return bool(owner["host"] != socket.gethostname() or process_lives(owner["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, BrokenRecord, KeyError, TypeError, OverflowError):
         return False

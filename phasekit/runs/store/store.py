@@ -2,27 +2,28 @@
 
 ::
 
-    STORE/.signac/                    a signac project: signac's own tools read the store too
+    STORE/.signac/config              marks a signac project: signac's own tools read the store too
     STORE/workspace/ID/               a finished task
         signac_statepoint.json        its parameters; their hash is ID
-        result.npz                    its numbers, and record.json: how they were computed
+        result.npz                    its numbers, and how they were computed (results.py)
     STORE/plans/0000.json             what was asked for, and which tasks form an ensemble
     STORE/failures/ID.json            the error that a task ended with
     STORE/staging/GROUP/ID/           results of an ensemble on their way to the workspace
     STORE/claims/ · checkpoints/      who works on what; states of unfinished ensembles
     STORE/broken/                     where `phasekit repair` puts what isn't whole
 
-What is finished is what lies whole in ``workspace``: there is no index that could disagree with it. An ensemble's
-results are written under a temporary name and appear in ``staging`` with one move, then go to ``workspace`` one by one.
-A process killed in between leaves them in ``staging``, where anybody completes the moves.
+What is finished is what lies whole in ``workspace``: there is no index that could disagree with it. State point and
+result decide; other files beside them (signac's own document, leftovers of a network file system) don't matter.
+An ensemble's results are written under a temporary name and appear in ``staging`` with one move, then go to
+``workspace`` one by one. A process killed in between leaves them in ``staging``, where anybody completes the moves.
 
-``result.npz`` ends in the hash of everything before it and of ID (as the archive's comment: any tool still reads it).
+The format is signac's, the code is not: signac makes a task's folder first and fills it afterwards, so that a reader
+would see half of it, and so would everybody after a process was killed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -32,28 +33,32 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile, ZipInfo
 
-import numpy as np
+from numpy.typing import NDArray
 
 from phasekit.errors import InputError
 from phasekit.files import atomic, output_folder
 from phasekit.runs.procedures import Outcome
-from phasekit.runs.sweeps.task import Task
+from phasekit.runs.store.records import BrokenRecord, parse_record, read_record
+from phasekit.runs.store.results import is_whole, pack, unpack
+from phasekit.runs.sweeps.canonical import hash_of
+from phasekit.runs.sweeps.task import Parameters, Task, check_parameters
 
 _STATE_POINT, _RESULT = "signac_statepoint.json", "result.npz"
-_FILES = frozenset((_STATE_POINT, _RESULT))
 _ID = re.compile(r"[0-9a-f]{32}")
+_STAGED = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{32}){1,2}")
 _FOLDERS = ("workspace", "plans", "failures", "staging", "claims", "checkpoints")
-FORMAT = "phasekit run 1"
-_CHECK_SIZE = 32  # hexadecimal digits
+_SIGNAC = "schema_version = 2\n"
 
 
-class BrokenTask(Exception):
+class BrokenTask(BrokenRecord):
     """What lies in a task's directory isn't what was written there; the message says why."""
+
+
+class OtherSchema(BrokenTask):
+    """A task is whole, but written by a version of phasekit whose tasks mean something else."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +67,16 @@ class Finished:
 
     Attributes
     ----------
-    parameters : dict
-        See :attr:`phasekit.runs.sweeps.task.Task.parameters`.
+    parameters : what the task depends on; see :class:`phasekit.runs.sweeps.task.Parameters`
     values, arrays : name to array
         See :class:`phasekit.runs.procedures.Outcome`.
     record : dict
         How it was computed: precision, device, threads, ensemble, seconds, versions.
     """
 
-    parameters: dict[str, Any]
-    values: dict[str, np.ndarray[Any, Any]]
-    arrays: dict[str, np.ndarray[Any, Any]]
+    parameters: Parameters
+    values: dict[str, NDArray[Any]]
+    arrays: dict[str, NDArray[Any]]
     record: dict[str, Any]
 
 
@@ -102,12 +106,11 @@ class Store:
         for name in _FOLDERS:
             output_folder(store.path / name)
         if not store.exists():
-            import signac
-
-            # Only now: a store that exists has all its folders. Two runners may do this at once, so signac's folder is
-            # made elsewhere and appears with one move; whoever comes second finds it there.
+            # Only now: a store that exists has all its folders. Two runners may do this at once, so the mark is made
+            # elsewhere and appears with one move; whoever comes second finds it there.
             with tempfile.TemporaryDirectory(dir=store.staging, prefix=".project-") as made:
-                signac.init_project(made)
+                (Path(made) / ".signac").mkdir()
+                (Path(made) / ".signac" / "config").write_text(_SIGNAC)
                 with contextlib.suppress(OSError):
                     os.rename(f"{made}/.signac", store.path / ".signac")
         return store
@@ -133,15 +136,15 @@ class Store:
     # --- reading
 
     def names(self) -> set[str]:
-        """Return the names of everything in the workspace, finished tasks by their ids."""
-        return set(os.listdir(self.workspace))
+        """Return the ids of all tasks in the workspace, whole or broken."""
+        return set(filter(_ID.fullmatch, os.listdir(self.workspace)))
 
     def has(self, task: str) -> bool:
         """Whether there is something in a task's place, whole or broken."""
         return (self.workspace / task).exists()
 
     def check(self, task: str) -> str | None:
-        """Return what is wrong with a task's directory; None if it is whole."""
+        """Return what is wrong with a task's state point and result; None if they are what was written."""
         try:
             self._read(task)
         except BrokenTask as broken:
@@ -154,49 +157,50 @@ class Store:
         Raises
         ------
         BrokenTask
-            If it isn't whole.
+            If it isn't whole, or of another schema.
         """
-        parameters, result = self._read(task)
+        state_point, result = self._read(task)
         try:
-            with np.load(BytesIO(result), allow_pickle=False) as file:
-                record = json.loads(file["record.json"])
-                table = file["values"]
-                arrays = {name: file[name] for name in file.files if name not in ("record.json", "values")}
-            values = {name: table[name] for name in table.dtype.names}
-        except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
-            raise BrokenTask(f"{_RESULT} is not a result ({error})") from None
-        return Finished(json.loads(parameters), values, arrays, record)
+            parameters = check_parameters(parse_record(state_point))
+        except (BrokenRecord, InputError) as error:
+            kind = OtherSchema if isinstance(error, InputError) and error.field == "schema" else BrokenTask
+            raise kind(f"{_STATE_POINT}: {error}") from None
+        try:
+            return Finished(parameters, *unpack(result))
+        except BrokenRecord as error:
+            raise BrokenTask(f"{_RESULT} {error}") from None
 
     def _read(self, task: str) -> tuple[bytes, bytes]:
-        """Return state point and result of a task after checking them."""
-        if not _ID.fullmatch(task):
-            raise BrokenTask("foreign: not the name of a task")
-        folder = f"{self.workspace}/{task}/"
-        try:
-            if set(os.listdir(folder)) != _FILES:
-                raise BrokenTask(_unexpected(set(os.listdir(folder))))
-            parameters, result = _bytes(folder + _STATE_POINT), _bytes(folder + _RESULT)
-        except OSError as error:
-            raise BrokenTask(f"can't be read ({error.strerror})") from None
-        if hashlib.md5(parameters, usedforsecurity=False).hexdigest() != task:
+        """Return state point and result of a task after checking that they are what was written."""
+        read = {}
+        for name in (_STATE_POINT, _RESULT):
+            try:
+                with open(f"{self.workspace}/{task}/{name}", "rb", buffering=0) as file:
+                    read[name] = file.readall()
+            except FileNotFoundError:
+                raise BrokenTask(f"{name} missing") from None
+            except OSError as error:
+                raise BrokenTask(f"{name} can't be read ({error.strerror})") from None
+        if hash_of(read[_STATE_POINT]) != task:
             raise BrokenTask(f"{_STATE_POINT} is not what the directory is named after")
-        if result[-_CHECK_SIZE:] != _check_sum(task, result[:-_CHECK_SIZE]):
+        if not is_whole(task, read[_RESULT]):
             raise BrokenTask(f"{_RESULT} is truncated, was changed, or belongs to another task")
-        return parameters, result
+        return read[_STATE_POINT], read[_RESULT]
 
     def failure(self, task: str) -> dict[str, Any] | None:
-        """Return the record of a task's failure, None if there is none."""
+        """Return the record of a task's failure (``task``, ``type``, ``message``, …), None if there is none."""
         try:
-            return dict(json.loads(_bytes(str(self.failures / f"{task}.json"))))
+            record = read_record(self.failures / f"{task}.json")
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError):
-            return {"task": task, "type": "unknown", "message": "the record of the failure can't be read"}
+        except BrokenRecord as broken:
+            record = {"message": f"the record of the failure {broken}"}
+        return {"type": "unknown", "message": "", **record, "task": task}
 
     def failed(self) -> set[str]:
         """Return the ids of tasks with a recorded failure that have not finished since."""
         names = {name.removesuffix(".json") for name in os.listdir(self.failures) if name.endswith(".json")}
-        return {name for name in names if not name.startswith(".")} - self.names()
+        return set(filter(_ID.fullmatch, names)) - self.names()
 
     # --- writing
 
@@ -226,7 +230,7 @@ class Store:
         try:
             temporary.mkdir()
             for task, outcome in outcomes:
-                _write_task(f"{temporary}/{task.id}", task, outcome, record, durable)
+                _write_task(temporary / task.id, task, outcome, record, durable)
             temporary.rename(self.staging / f"{group}-{unique}")
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -236,11 +240,14 @@ class Store:
         """Complete the moves of an ensemble's results to the workspace, whoever began them."""
         for name in os.listdir(self.staging):
             if name.startswith(group):
-                with contextlib.suppress(FileNotFoundError):  # another process completes them in this moment
-                    self._move(self.staging / name)
+                self._move(self.staging / name)
 
     def _move(self, staged: Path) -> None:
-        for name in os.listdir(staged):
+        try:
+            names = list(filter(_ID.fullmatch, os.listdir(staged)))
+        except (FileNotFoundError, NotADirectoryError):  # another process has completed the moves, or a foreign file
+            return
+        for name in names:
             try:
                 (staged / name).rename(self.workspace / name)
             except FileNotFoundError:
@@ -249,15 +256,15 @@ class Store:
                 if not self.has(name):
                     raise
                 shutil.rmtree(staged / name, ignore_errors=True)  # the place is taken: it had finished before
-            (self.failures / f"{name}.json").unlink(missing_ok=True)
-        staged.rmdir()
+            self.forget_failures([name])
+        with contextlib.suppress(OSError):  # gone already, or with something foreign in it
+            staged.rmdir()
 
     def recover_all(self) -> None:
         """Complete all moves, and remove what dead processes of this machine left half-written."""
         for name in os.listdir(self.staging):
             if not name.startswith("."):
-                with contextlib.suppress(FileNotFoundError):
-                    self._move(self.staging / name)
+                self._move(self.staging / name)
             elif _left_behind(name):
                 shutil.rmtree(self.staging / name, ignore_errors=True)
 
@@ -269,68 +276,53 @@ class Store:
     def forget_failures(self, tasks: Iterable[str]) -> None:
         """Remove the records of failures."""
         for task in tasks:
-            (self.failures / f"{task}.json").unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                (self.failures / f"{task}.json").unlink()
 
     # --- integrity
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield the name of everything in the workspace that is not a whole task, and what is wrong with it."""
-        for name in sorted(self.names()):
-            reason = self.check(name)
-            if reason is not None:
-                yield name, reason
+        """Yield what is wrong in the workspace and on the way to it: its place in the store, and the reason.
 
-    def set_aside(self, name: str) -> Path:
-        """Move something out of the workspace, to ``broken/``, and return where it is; it will be computed again."""
+        Whole tasks of another schema are no problem: another version of phasekit reads them.
+        """
+        for name in sorted(os.listdir(self.workspace)):
+            try:
+                if _ID.fullmatch(name):
+                    self.load(name)
+                elif not name.startswith("."):
+                    yield name, "foreign: not the name of a task"
+            except OtherSchema:
+                continue
+            except BrokenTask as broken:
+                yield name, str(broken)
+        for folder, ours in ((self.staging, _is_staged), (self.claims, Path.is_file)):
+            for path in sorted(folder.iterdir()):
+                if not path.name.startswith(".") and path.exists() and not ours(path):
+                    yield f"{folder.name}/{path.name}", "foreign: phasekit didn't write it"
+
+    def set_aside(self, place: str) -> Path:
+        """Move something out of its place (see :meth:`problems`) to ``broken/``, and return where it is."""
+        source = self.path / place if "/" in place else self.workspace / place
         folder = output_folder(self.path / "broken")
-        target = next(path for k in range(10**6) if not (path := folder / f"{name}-{k}").exists())
-        (self.workspace / name).rename(target)
+        target = next(path for k in range(10**6) if not (path := folder / f"{source.name}-{k}").exists())
+        source.rename(target)
         return target
 
 
-def _write_task(folder: str, task: Task, outcome: Outcome, record: Mapping[str, Any], durable: bool) -> None:
-    os.mkdir(folder)
-    described = {"format": FORMAT, "task": task.id, **outcome.about, **record}
-    for name, content in ((_STATE_POINT, task.state_point), (_RESULT, _pack(outcome, described))):
-        with open(f"{folder}/{name}", "wb", buffering=0) as file:
-            left = memoryview(content)
-            while left:
-                left = left[file.write(left) :]
+def _write_task(folder: Path, task: Task, outcome: Outcome, record: Mapping[str, Any], durable: bool) -> None:
+    folder.mkdir()
+    for name, content in ((_STATE_POINT, task.state_point), (_RESULT, pack(task.id, outcome, record))):
+        with open(folder / name, "wb") as file:
+            file.write(content)
             if durable:
+                file.flush()
                 os.fsync(file.fileno())
 
 
-def _pack(outcome: Outcome, record: Mapping[str, Any]) -> bytes:
-    """Return an .npz file with the values as one table, the arrays, and the record; its last bytes are its hash."""
-    fields = [(name, np.asarray(column)) for name, column in outcome.values.items()]
-    table = np.empty(len(fields[0][1]), dtype=[(name, column.dtype) for name, column in fields])
-    for name, column in fields:
-        table[name] = column
-    packed = BytesIO()
-    with ZipFile(packed, "w") as archive:
-        archive.writestr(ZipInfo("record.json"), json.dumps(record))
-        for name, array in {"values": table, **outcome.arrays}.items():
-            member = BytesIO()
-            np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
-            archive.writestr(ZipInfo(f"{name}.npy"), member.getvalue())
-        archive.comment = b"-" * _CHECK_SIZE
-    content = packed.getvalue()[:-_CHECK_SIZE]
-    return content + _check_sum(record["task"], content)
-
-
-def _bytes(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.readall()
-
-
-def _check_sum(task: str, content: bytes) -> bytes:
-    return hashlib.blake2b(content, key=task.encode(), digest_size=_CHECK_SIZE // 2).hexdigest().encode()
-
-
-def _unexpected(found: set[str]) -> str:
-    missing, foreign = sorted(_FILES - found), sorted(found - _FILES)
-    parts = [f"{' and '.join(missing)} missing"] if missing else []
-    return "; ".join([*parts, *([f"foreign: {' and '.join(foreign)}"] if foreign else [])])
+def _is_staged(path: Path) -> bool:
+    """Whether these are results on their way to the workspace, and nothing else."""
+    return bool(_STAGED.fullmatch(path.name)) and path.is_dir() and all(map(_ID.fullmatch, os.listdir(path)))
 
 
 def _left_behind(name: str) -> bool:

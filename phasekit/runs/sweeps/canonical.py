@@ -6,6 +6,7 @@ signac's: the hash of the sorted JSON.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -46,11 +47,14 @@ def canonical(value: Any) -> Any:
 
 def identify(parameters: Mapping[str, Any]) -> str:
     """Return the id that signac gives these parameters in canonical form (32 hexadecimal digits)."""
-    from signac.job import calc_id
-
-    return str(calc_id(canonical(parameters)))
+    return hash_of(state_point(canonical(parameters)))
 
 
 def state_point(parameters: Mapping[str, Any]) -> bytes:
-    """Return canonical parameters as signac hashes them: the MD5 sum of these bytes is the id."""
+    """Return canonical parameters as signac writes and hashes them."""
     return json.dumps(parameters, sort_keys=True).encode()
+
+
+def hash_of(state_point: bytes) -> str:
+    """Return the id of a task whose state point this is."""
+    return hashlib.md5(state_point, usedforsecurity=False).hexdigest()

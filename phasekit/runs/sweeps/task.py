@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.runs.procedures import Procedure, get_procedure
-from phasekit.runs.sweeps.canonical import canonical, state_point
+from phasekit.runs.sweeps.canonical import canonical, hash_of, state_point
 
 #: Part of every id: raise it when the same parameters no longer mean the same task. Procedures have their own.
 SCHEMA = 1
 #: What procedures were called when the first stores were written; another word would change every id.
 _PROCEDURE = "estimator"
+
+
+class Parameters(TypedDict):
+    """A task as plain JSON values in canonical form: what its id is the hash of.
+
+    Attributes
+    ----------
+    schema : :data:`SCHEMA`
+    model : what ``describe`` of the model returned
+    data_seed : int
+    estimator : name, version and settings of the procedure
+    """
+
+    schema: int
+    model: dict[str, Any]
+    data_seed: int
+    estimator: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,7 +53,7 @@ class Task:
     procedure: Procedure
 
     @cached_property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return the parameters in canonical form; :meth:`from_parameters` takes them back."""
         described = {
             "schema": SCHEMA,
@@ -55,7 +71,7 @@ class Task:
     @cached_property
     def id(self) -> str:
         """Return the id: the hash of the state point, and the name of the task's directory in a store."""
-        return hashlib.md5(self.state_point, usedforsecurity=False).hexdigest()
+        return hash_of(self.state_point)
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Task:
@@ -66,6 +82,23 @@ class Task:
         InputError
             For parameters of another schema, or that describe no task.
         """
-        if parameters.get("schema") != SCHEMA:
-            raise InputError("schema", parameters.get("schema"), f"this version of phasekit reads tasks of {SCHEMA}")
-        return cls(Model(**parameters["model"]), parameters["data_seed"], get_procedure(parameters[_PROCEDURE]))
+        parameters = check_parameters(parameters)
+        return cls(Model(**parameters["model"]), parameters["data_seed"], get_procedure(parameters["estimator"]))
+
+
+def check_parameters(found: Mapping[str, Any]) -> Parameters:
+    """Return what was read as a task's parameters, if it has their form.
+
+    Raises
+    ------
+    InputError
+        With field "schema" if another version of phasekit wrote them.
+    """
+    if found.get("schema") != SCHEMA:
+        raise InputError("schema", found.get("schema"), f"this version of phasekit reads tasks of schema {SCHEMA}")
+    for name, kind in (("model", dict), ("data_seed", int), (_PROCEDURE, dict)):
+        if not isinstance(found.get(name), kind):
+            raise InputError(name, found.get(name), "is not what a task has there")
+    if not isinstance(found[_PROCEDURE].get("name"), str):
+        raise InputError(_PROCEDURE, found[_PROCEDURE], "has no name")
+    return cast(Parameters, found)

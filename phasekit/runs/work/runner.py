@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from phasekit.runs.store.plan import Group, Plan, add_plan, chunks, read_plans
+from phasekit.runs.store.plan import About, Group, Plan, add_plan, chunks, read_plans
 from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.description import Sweep
 from phasekit.runs.sweeps.task import Task
@@ -185,15 +185,21 @@ class _Run:
                 self.parameters = {task: found for plan in plans for task, found in plan.parameters.items()}
                 return [group for plan in plans for group in plan.groups]
             groups, speeds = self._plan(new)
-            about = {
-                "about": self.sweep.about,
-                "measure": list(self.sweep.measure),
-                "along": self.sweep.along,
-                "procedure": self.sweep.procedure.describe(),
-                "calibration": speeds,
-            }
-            plan = Plan(*asked, tuple(groups), {task.id: task.parameters for task in new}, about)
-            add_plan(self.store, plan, len(plans))  # if another runner was faster, look at what it planned
+            plan = Plan(
+                sweep=self.sweep.name,
+                preset=self.sweep.preset,
+                tasks=tuple(self.tasks),
+                groups=tuple(groups),
+                parameters={task.id: dict(task.parameters) for task in new},
+                about=About(
+                    about=self.sweep.about,
+                    measure=self.sweep.measure,
+                    along=self.sweep.along,
+                    procedure=self.sweep.procedure.describe(),
+                    calibration=speeds,
+                ),
+            )
+            add_plan(self.store, plan, plans)  # if another runner was faster, look at what it planned
 
     def _plan(self, tasks: Sequence[Task]) -> tuple[list[Group], list[dict[str, Any]]]:
         """Cut tasks into ensembles whose size is given or measured."""
