@@ -19,7 +19,7 @@ from figures._cache import file_of, kept
 from figures.posterior.posterior_transitions import LINEAR, SOFTMAX
 from phasekit import __version__
 from phasekit.drawing.presets import Preset
-from phasekit.evidence import Loop, sweep, umbrella, windows
+from phasekit.evidence import Loop, hysteresis_loop, umbrella, windows
 from phasekit.files import write_netcdf
 from phasekit.model import Model
 from phasekit.samplers import HMC, Langevin, Method
@@ -91,7 +91,7 @@ class Sweeping(Kept):
 
     def sample(self) -> xr.Dataset:
         settings = {name: getattr(self, name) for name in ("draws", "thin", "warmup", "members", "dtype")}
-        return sweep(self.model, self.P, self.method, device="cpu", **settings).data
+        return hysteresis_loop(self.model, self.P, self.method, device="cpu", **settings).data
 
     def loop(self) -> Loop:
         """Return both ways."""

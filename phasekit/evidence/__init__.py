@@ -4,8 +4,8 @@ from phasekit.evidence.early_warning import EarlyWarning, early_warning
 from phasekit.evidence.extrapolation import Extrapolation, to_zero_step
 from phasekit.evidence.free_energy import Barrier, FreeEnergy, barrier, free_energy
 from phasekit.evidence.histograms import Density, density
-from phasekit.evidence.hysteresis import Loop, sweep
-from phasekit.evidence.plan import Place, posterior_place, sweep_P, windows
+from phasekit.evidence.hysteresis import Loop, hysteresis_loop
+from phasekit.evidence.ranges import Place, loop_sizes, posterior_place, windows
 from phasekit.evidence.susceptibility import susceptibility
 from phasekit.evidence.theory import theory_free_energy
 from phasekit.evidence.umbrella import umbrella
@@ -22,10 +22,10 @@ __all__ = [
     "density",
     "early_warning",
     "free_energy",
+    "hysteresis_loop",
+    "loop_sizes",
     "posterior_place",
     "susceptibility",
-    "sweep",
-    "sweep_P",
     "theory_free_energy",
     "to_zero_step",
     "umbrella",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phasekit.checks import finite_numbers, whole_number
 from phasekit.errors import InputError
-from phasekit.evidence.numbers import finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +49,12 @@ def to_zero_step(steps: ArrayLike, means: ArrayLike, errors: ArrayLike, *, order
     InputError
         For fewer than two steps, errors that aren't above 0, an order below 1, and what isn't a finite number.
     """
-    x, y, sigma = (finite(name, values) for name, values in (("steps", steps), ("means", means), ("errors", errors)))
+    x, y, sigma = finite_numbers("steps", steps), finite_numbers("means", means), finite_numbers("errors", errors)
     if x.ndim != 1 or x.shape != y.shape or x.shape != sigma.shape or len(set(x.tolist())) < 2:
         raise InputError("steps", x.tolist(), "must be at least two different ones, with a mean and an error each")
     if not (sigma > 0).all():
         raise InputError("errors", sigma.tolist(), "must be numbers above 0")
-    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise InputError("order", order, "must be a whole number of at least 1")
-    design = np.stack([np.ones_like(x), x**order], axis=1) / sigma[:, None]
-    covariance = np.linalg.inv(design.T @ design)
-    value, slope = covariance @ design.T @ (y / sigma)
-    residual: NDArray[np.float64] = design @ np.array([value, slope]) - y / sigma
-    return Extrapolation(
-        float(value), float(np.sqrt(covariance[0, 0])), float(slope), float(residual @ residual), len(x) - 2
-    )
+    powers = x ** whole_number("order", order, 1)
+    (slope, value), covariance = np.polyfit(powers, y, 1, w=1 / sigma, cov="unscaled")
+    chi2 = (((value + slope * powers - y) / sigma) ** 2).sum()
+    return Extrapolation(float(value), float(np.sqrt(covariance[1, 1])), float(slope), float(chi2), len(x) - 2)

@@ -16,8 +16,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import root
 
+from phasekit.checks import finite_numbers
 from phasekit.errors import InputError
-from phasekit.evidence.numbers import finite
 
 # MBAR's equations say that each window's weights add up to 1; this far may their logarithm be from 0.
 _RESIDUAL = 1e-4
@@ -103,7 +103,7 @@ def free_energy(windows: xr.Dataset, bins: int = 40, *, bootstrap: int = 100, se
     for name, value, least in (("bins", bins, 2), ("bootstrap", bootstrap, 2)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InputError(name, value, f"must be a whole number of at least {least}")
-    a = finite("draws", windows[windows.attrs["order"]].transpose("window", "chain", "draw").to_numpy())
+    a = finite_numbers("draws", windows[windows.attrs["order"]].transpose("window", "chain", "draw").to_numpy())
     if len(a) < 2:
         raise InputError("windows", len(a), "a free energy needs at least 2")
     if a.shape[-1] < 8:

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
 
+from phasekit.checks import finite_numbers
 from phasekit.errors import InputError
-from phasekit.evidence.numbers import finite
 
 # A valley separates two peaks if it is lower than the smaller one by this factor. The density of draws of one Gaussian
 # has spurious valleys of a few tens of per cent; a barrier of the temperature gives 1/e.
@@ -49,7 +49,7 @@ def density(draws: ArrayLike, *, symmetric: bool = False) -> Density:
     InputError
         For fewer than 20 draws, draws of which more than half are the same, and what isn't a finite number.
     """
-    x = finite("draws", draws).ravel()
+    x = finite_numbers("draws", draws).ravel()
     if x.size < 20:
         raise InputError("draws", x.size, "a density needs at least 20")
     if symmetric:

@@ -1,28 +1,38 @@
-"""Sweep P up and down with chains carried along: at a first-order transition the two ways differ."""
+"""Take chains around a loop in P, up and down: at a first-order transition the two ways differ."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from phasekit.checkpoint import Pause
+from phasekit.checks import distinct, whole_number
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.samplers import Diagnosis, Method, Samples, diagnose, sample
+from phasekit.samplers.chains import Progress, check_draws
 from phasekit.samplers.diagnostics import COEXISTENCE
+from phasekit.tasks.copy import check_room
 
 DIRECTIONS = ("up", "down")
-#: Where a sweep begins: at few data on the uniform branch, at many on the copy branch.
+#: Where a way begins: at few data on the uniform branch, at many on the copy branch.
 _ENDS = {"up": "uniform", "down": "copy"}
+#: Chains stay at each P for a short time: looser bounds than those of :func:`phasekit.samplers.diagnose`.
+RHAT_MAX, ESS_MIN = 1.2, 20.0
+#: R̂ of copying at the ends of a closed loop. Two ways that lie two standard deviations apart give 1.4, chains that
+#: stand still infinity; a few dozen slow draws of one distribution give up to 1.3.
+_END_RHAT = 1.4
 
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """Both ways of a sweep.
+    """Chains that were taken up and down in P.
 
     Attributes
     ----------
@@ -48,27 +58,63 @@ class Loop:
         """
         return _joined(self.model, self.data.sel(P=P, direction=list(ways)))
 
-    def diagnoses(self, *, rhat_max: float = 1.2, ess_min: float = 20.0) -> list[Diagnosis]:
-        """Judge at every P whether chains on their way up and down sample the same distribution.
+    @cached_property
+    def diagnoses(self) -> list[Diagnosis]:
+        """At every P, whether chains on their way up and down sample the same distribution.
 
-        "coexistence" inside a hysteresis loop is its sign: chains settled in two wells by the way they came. The bounds
-        are looser than :func:`phasekit.samplers.diagnose`'s own, because a sweep stays at each P for a short time.
+        "coexistence" inside a hysteresis loop is its sign: chains settled in two wells by the way they came.
         """
         sizes = self.data.P.to_numpy()
-        return [diagnose(self.samples(P), rhat_max=rhat_max, ess_min=ess_min) for P in sizes]
+        return [diagnose(self.samples(P), rhat_max=RHAT_MAX, ess_min=ESS_MIN) for P in sizes]
 
-    def split(self, **bounds: float) -> xr.DataArray:
+    def verdicts(self) -> xr.DataArray:
+        """Return the verdict at each P on each data set: "mixed", "coexistence" or "not mixed"."""
+        found = [each.table.verdict.to_numpy() for each in self.diagnoses]
+        return xr.DataArray(found, {"P": self.data.P}, ("P", "dataset"), "verdict")
+
+    def problem(self) -> str | None:
+        """Return why this is no closed loop, in words; None if it is one.
+
+        A loop is closed if both ways sample the same copying at its first and last P, on every data set. What chains
+        that never moved, or that are still on their way, enclose is no property of the transition.
+        """
+        sizes, ends = self.data.P.to_numpy(), (self.diagnoses[0], self.diagnoses[-1])
+        rhats = [each.table.rhat.sel(quantity=self.order).to_numpy() for each in ends]
+        apart = [f"{P:g}" for P, rhat in zip(sizes[[0, -1]], rhats, strict=True) if not (rhat <= _END_RHAT).all()]
+        if not apart:
+            return None
+        return (
+            f"the two ways disagree at the loop's end, P = {' and '.join(apart)}: take longer chains, or P further out"
+        )
+
+    def split(self) -> xr.DataArray:
         """Return the share of data sets at each P on which the way up and the way down settled in different wells."""
-        found = [_parted(diagnosis) for diagnosis in self.diagnoses(**bounds)]
+        found = [_parted(diagnosis) for diagnosis in self.diagnoses]
         return xr.DataArray(found, {"P": self.data.P}, ("P",), "split")
 
     def area(self, quantity: str | None = None) -> tuple[float, float]:
-        """Return the loop's area ∫ (down - up) d ln P, and its standard error.
+        """Return the area ∫ (down - up) d ln P of a quantity (``order``), and its standard error.
+
+        It is in units of that quantity: to compare heads whose order parameters differ, take :meth:`work`. It means
+        something for a closed loop only: see :meth:`problem`.
+        """
+        return self._enclosed(_samples(self.model, self.data).invariants()[quantity or self.order])
+
+    def work(self) -> tuple[float, float]:
+        """Return the work that is lost on the loop in units of the temperature, and its standard error.
+
+        ∮ ⟨∂U/∂P⟩ dP = ∫ (up - down) P loss/(2κ) d ln P: 0 if the two ways agree. It compares any two heads.
+        """
+        P = self.data.P
+        return self._enclosed(-P * self.data.loss / (2 * self.model.kappa))
+
+    def _enclosed(self, values: xr.DataArray) -> tuple[float, float]:
+        """Return ∫ (down - up) d ln P and its standard error.
 
         Every chain's way is one integral over its means; ways of different chains are independent, so that their
         scatter gives the error whatever the autocorrelation.
         """
-        means = _samples(self.model, self.data).invariants()[quantity or self.order].mean("draw")
+        means = values.mean("draw")
         ways = _integral(means, np.log(means.P.values)).stack(way=("dataset", "chain"))
         n = ways.sizes["way"]
         mean, error = ways.mean("way"), ways.std("way", ddof=1) / np.sqrt(n)
@@ -76,7 +122,7 @@ class Loop:
         return difference, float(np.sqrt((error**2).sum()))
 
 
-def sweep(
+def hysteresis_loop(
     model: Model,
     P: Sequence[int],
     method: Method,
@@ -89,6 +135,8 @@ def sweep(
     seed: int = 0,
     dtype: str = "float64",
     device: str = "auto",
+    pause: Pause | None = None,
+    progress: Progress | None = None,
 ) -> Loop:
     """Sample at one P after another, upwards and downwards, each chain beginning where it ended at the last P.
 
@@ -97,33 +145,39 @@ def sweep(
     model : Model
         Its P is ignored.
     P : sequence of int
-        At least two; sorted here.
+        At least two different sizes of the data set; sorted here.
     method : Method
         Its dynamics decides how fast barriers are crossed: HMC's draws are far apart, SGLD's are training with noise.
     draws, thin, warmup : int
-        At each P, as in :func:`phasekit.samplers.sample`. The fewer, the faster the sweep.
+        At each P, as in :func:`phasekit.samplers.sample`. The fewer, the faster the loop is gone around.
     data_seeds, members, seed, dtype, device
         As in :func:`phasekit.samplers.sample`; ``members`` chains on each data set and way.
+    pause : callable, optional
+        Called now and then, to stop by raising; there is nothing to save.
+    progress : callable, optional
+        Called after each P with (sizes done, sizes in all), both ways counted.
 
     Raises
     ------
     InputError
-        For fewer than two P or chains, and whatever :func:`phasekit.samplers.sample` refuses.
+        For fewer than two P or chains, and whatever :func:`phasekit.samplers.sample` refuses, before any work.
     ChainDiverged
     """
-    ascending = sorted({int(value) for value in P})
+    ascending = sorted({whole_number("P", value, 1) for value in P})
     if len(ascending) < 2:
-        raise InputError("P", list(P), "a sweep needs at least two")
-    if members < 2:
-        raise InputError("members", members, "a sweep needs at least two chains each way")
-    ways = []
+        raise InputError("P", list(P), "a loop needs at least two sizes")
+    members = whole_number("members", members, 2)
+    for value in ascending:
+        check_room(model.at(P=value))
+    check_draws(whole_number("draws", draws, 1), 2 * len(ascending) * members * len(distinct("data_seeds", data_seeds)))
+    ways, done = [], 0
     for direction in DIRECTIONS:
         along = ascending if direction == "up" else ascending[::-1]
         samples: Samples | None = None
         visited = []
         for value in along:
             samples = sample(
-                model.at(P=float(value)),
+                model.at(P=value),
                 method,
                 draws=draws,
                 thin=thin,
@@ -135,8 +189,12 @@ def sweep(
                 seed=seed,  # the start's name is part of a chain's key: no chain repeats the noise of another way
                 dtype=dtype,
                 device=device,
+                pause=pause,
             )
             visited.append(samples.posterior.drop_vars(["start", "P"]))
+            done += 1
+            if progress is not None:
+                progress(done, 2 * len(ascending))
         ways.append(xr.concat(visited, xr.Variable("P", np.array(along))).sortby("P"))
     return Loop(model.at(P=None), xr.concat(ways, xr.Variable("direction", np.array(DIRECTIONS))))
 

@@ -71,6 +71,7 @@ def sample(
     checkpoint: str | Path | None = None,
     save_every: int = 1000,
     progress: Progress | None = None,
+    pause: Pause | None = None,
 ) -> Samples:
     """Sample exp(-U/T) for every model × data seed × start × member, all chains at once.
 
@@ -108,6 +109,8 @@ def sample(
         Updates between saves. The end is saved too.
     progress : callable, optional
         Called now and then with (updates done, updates in all).
+    pause : callable, optional
+        Called every 100 updates with a function that saves the checkpoint: to save by the clock, or to stop by raising.
 
     Returns
     -------
@@ -138,6 +141,7 @@ def sample(
         save_every=save_every,
         progress=progress,
         initial=initial,
+        pause=pause,
     )
 
 
@@ -167,10 +171,8 @@ def sample_on(
     ----------
     datasets : sequence of Dataset
         Their models may differ in P only.
-    pause : callable, optional
-        Called every 100 updates with a function that saves the checkpoint: to save by the clock, or to stop by raising.
     method, draws, thin, warmup, starts, members, seed, attention, dtype, device, path, checkpoint, save_every, \
-    progress, initial
+    progress, initial, pause
         As for :func:`sample`.
 
     Raises
@@ -178,12 +180,12 @@ def sample_on(
     InputError, ChainDiverged
         As :func:`sample` does.
     """
-    for name, value in (("draws", draws), ("save_every", save_every), ("thin", thin)):
-        whole_number(name, value, 1)
+    draws, save_every = whole_number("draws", draws, 1), whole_number("save_every", save_every, 1)
+    thin, warmup = whole_number("thin", thin, 1), whole_number("warmup", warmup, 0)
     run = _Run(Population.of(datasets, starts, members, seed), method, initial, attention, dtype, device, path)
     with suitable_threads(run.device, run.energy.multiplications * len(run.population.members)):
         return run.samples(
-            int(draws), thin, warmup, checkpoint=checkpoint, save_every=save_every, progress=progress, pause=pause
+            draws, thin, warmup, checkpoint=checkpoint, save_every=save_every, progress=progress, pause=pause
         )
 
 
@@ -224,7 +226,7 @@ class _Run:
 
     def samples(self, draws: int, thin: int, warmup: int, **about_running: Any) -> Samples:
         """Sample, and return what was recorded, labelled."""
-        kernel = self.method.build(self.target, self.keys, whole_number("warmup", warmup, 0))
+        kernel = self.method.build(self.target, self.keys, warmup)
         sums = {} if self.attention is None else {"attention": self.attention}
         asked = {**self.describe(), "warmup": warmup, "thin": thin}
         chains = Chains(

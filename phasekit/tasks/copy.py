@@ -50,7 +50,7 @@ def draw_dataset(model: Model, seed: int) -> Dataset:
     P = number_of_sequences(model)
     smallest = np.min_scalar_type(model.V - 1)
     tokens = stream("data", seed, model.V, model.L, P).integers(model.V, size=(P, model.L), dtype=smallest)
-    return Dataset(model, tokens, seed)
+    return Dataset(model, tokens, int(seed))
 
 
 def check_room(model: Model) -> None:

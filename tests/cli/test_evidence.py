@@ -5,7 +5,7 @@ import json
 import pytest
 
 HEAD = ["-V", 2, "-L", 3]
-SHORT = ["--draws", 24, "--thin", 1, "--warmup", 20, "--members", 3]
+SHORT = ["--draws", 32, "--thin", 12, "--warmup", 40, "--members", 4]
 
 
 def document(outcome):
@@ -30,7 +30,22 @@ def test_hysteresis(phasekit, score, quantity):
     shown = phasekit(*arguments)
     assert shown.status == 0
     assert f"{up[0]:.6g}" in shown.out
-    assert "loop area" in shown.out
+    assert f"{found['area']:.3g} ± " in shown.out
+    assert f"work lost, in units of the temperature: {found['work']:.3g} ± " in shown.out
+    assert found["problem"] is None
+
+
+def test_chains_that_never_moved_are_no_loop(phasekit):
+    stuck = ["--draws", 8, "--thin", 1, "--warmup", 2, "--members", 2, "--step", 1e-300]
+    arguments = ["evidence", "hysteresis", "-V", 8, "-L", 16, "-P", "100,200", *stuck]
+    outcome = phasekit(*arguments, "--json")
+    assert outcome.status == 1
+    found = document(outcome)
+    assert found["area"] is None
+    assert "P = 100 and 200" in found["problem"]
+    shown = phasekit(*arguments)
+    assert shown.status == 1
+    assert "no closed loop" in shown.out
 
 
 def test_barrier(phasekit):
@@ -70,6 +85,7 @@ def test_warning(phasekit):
     outcome = phasekit(*arguments, "--json")
     assert outcome.status == 0
     found = document(outcome)
+    assert found["disagree"] == []
     assert [row["P"] for row in found["indicators"] if row["before"]] == [4, 6, 8, 12, 16]
     assert set(found["trends"]) == {"variance", "lag1"}
     assert found["warned"] == all(trend["p"] < 0.05 for trend in found["trends"].values())
@@ -91,6 +107,11 @@ def test_warning(phasekit):
         (["barrier", *HEAD, "-P", "8,9"], "must be one size"),
         (["barrier", *HEAD, "-P", "8", "--windows", "1"], "--windows"),
         (["warning", *HEAD, "-P", "8,9", "--event", "20"], "a trend needs at least 5"),
+        (["warning", *HEAD, "-P", "8,9", "--event", "20", "--draws", "99999999999999"], "a trend needs at least 5"),
+        (["hysteresis", *HEAD, "-P", "8,9", "--draws", "99999999999999"], "draws = 99999999999999"),
+        (["hysteresis", *HEAD, "-P", "1e18,2e18"], "don't fit into memory"),
+        (["hysteresis", *HEAD, "-P", "8,129.6"], "must be whole numbers"),
+        (["barrier", *HEAD, "-P", "129.6"], "must be whole numbers"),
         (["susceptibility", *HEAD, "-P", "8,9", "--score", "soft"], "score"),
         (["nothing"], "nothing"),
         ([], "command"),

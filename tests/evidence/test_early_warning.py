@@ -44,6 +44,15 @@ def test_a_vanishing_restoring_force_warns():
     assert found.growth["lag1"] == pytest.approx(phi[-1] - phi[0], abs=0.05)
 
 
+def test_chains_that_disagree_are_named():
+    """Two chains a distance apart at one P: their variance there is no fluctuation."""
+    x = series(0.5, 1.0)
+    x[3, :4] += 10
+    assert early_warning(x, 30.0).disagree == (13,)
+    assert early_warning(x, 13.0 + 12).disagree == (13,)
+    assert early_warning(series(0.5, 1.0), 30.0).disagree == ()
+
+
 def test_white_noise_of_constant_variance_does_not():
     """Of 200 series without a trend, at most the 5 % of each test may warn; both at once far fewer."""
     runs = [early_warning(series(0.0, 1.0, chains=2, draws=50, seed=seed), 30.0) for seed in range(200)]

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from phasekit.errors import InputError
-from phasekit.evidence import free_energy, sweep, umbrella, windows
+from phasekit.evidence import free_energy, hysteresis_loop, umbrella, windows
 from phasekit.model import Model
 from phasekit.runs.procedures import Workplace, get_procedure
 from phasekit.runs.store.collect import collect, to_dataset
@@ -45,7 +45,7 @@ def test_a_loop_comes_back_as_it_was_swept(tmp_path):
         tmp_path, LINEAR, {"P": [50]}, name="hysteresis", sizes=[1.5, 0.6, 1], step=0.1, **settings
     )
     loop = procedure.loop(results)
-    wanted = sweep(LINEAR, (30, 50, 75), Langevin(step=0.1), data_seeds=(0, 1), device="cpu", **settings)
+    wanted = hysteresis_loop(LINEAR, (30, 50, 75), Langevin(step=0.1), data_seeds=(0, 1), device="cpu", **settings)
     assert_same(loop.data, wanted.data)
     assert loop.data.P.values.tolist() == [30, 50, 75]
     np.testing.assert_allclose(loop.area(), wanted.area(), rtol=1e-9)

@@ -267,6 +267,25 @@ def test_decays_out_of_range_are_refused(numbers):
         Decay(*numbers)
 
 
+def test_numpy_s_numbers_count(tmp_path):
+    """They must not end a run at its last step, where its record is written."""
+    asked = {name: np.int64(value) for name, value in {"draws": 3, "thin": 2, "warmup": 4, "seed": 1}.items()}
+    plain = {name: int(value) for name, value in asked.items()}
+    odd = HMC(step=np.float32(0.125), leaps=np.int32(3), acceptance=np.float32(0.75))
+    found = run(odd, members=np.int64(2), data_seeds=np.arange(1), checkpoint=tmp_path / "run.npz", **asked)
+    known = run(HMC(step=0.125, leaps=3, acceptance=0.75), members=2, data_seeds=(0,), **plain)
+    xr.testing.assert_identical(found.tree, known.tree)
+    assert found.method == known.method
+    assert SGLD(step=np.float32(0.125), batch=np.int64(2)) == SGLD(step=0.125, batch=2)
+
+
+def test_more_draws_than_memory_holds_are_refused_at_once():
+    with pytest.raises(InputError, match=r"^draws = 99999999999999: those of 8 chains don't fit into memory"):
+        run(draws=99999999999999)
+    with pytest.raises(InputError, match=r"^P = 1000000000000000000: .* sequences of 4 tokens don't fit into memory"):
+        sample(models()[0].at(P=1e18), METHODS[0], draws=1)
+
+
 def test_progress_ends_at_the_end():
     calls = []
     run(draws=4, progress=lambda done, total: calls.append((done, total)))

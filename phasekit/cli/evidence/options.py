@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
+from phasekit.checks import real_number
 from phasekit.cli.axes import SYNTAX, parse_axis
 from phasekit.cli.options import announce
 from phasekit.cli.output import working
@@ -38,7 +40,7 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the chai
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions:
+class LoopOptions:
     """What the user said about the chains that are carried along as P goes up and down."""
 
     draws: DrawsOption
@@ -49,22 +51,39 @@ class SweepOptions:
     data_seed: DataOption = 0
     seed: SeedOption = 0
 
-    def loop(self, model: Model, sizes: str | None) -> Loop:
-        """Sweep P up and down through the ``sizes`` that the user wrote, or around the transition.
+    def sizes(self, model: Model, written: str | None) -> list[int]:
+        """Return the data set sizes that the user wrote, or sizes around the transition (which takes seconds to find).
 
         Raises
         ------
         InputError
-            For sizes or a step that are out of range, and a single chain.
+            For sizes or a step that are out of range.
         """
-        if not self.step > 0:
-            raise InputError("step", self.step, "must be a number above 0")
-        from phasekit.evidence import posterior_place, sweep, sweep_P
+        real_number("step", self.step, above=0)
+        if written is not None:
+            return [int(size) for size in parse_sizes(written, least=2)]
+        from phasekit.evidence import loop_sizes, posterior_place
+
+        with working("locating the transition"):
+            return list(loop_sizes(posterior_place(model)))
+
+    def loop(self, model: Model, sizes: str | None) -> Loop:
+        """Take chains up and down in P; see :meth:`sizes`.
+
+        Raises
+        ------
+        InputError
+            For anything out of range.
+        """
+        return self.loop_at(model, self.sizes(model, sizes))
+
+    def loop_at(self, model: Model, P: list[int]) -> Loop:
+        """Take chains up and down through these sizes."""
+        from phasekit.evidence import hysteresis_loop
         from phasekit.samplers import Langevin
 
-        with working("sweeping P up and down"):
-            P = [int(size) for size in parse_sizes(sizes, least=2)] if sizes else sweep_P(posterior_place(model))
-            return sweep(
+        with working("taking chains up and down in P"):
+            return hysteresis_loop(
                 model,
                 P,
                 Langevin(step=self.step),
@@ -77,27 +96,27 @@ class SweepOptions:
             )
 
 
-def takes_sweep(**defaults: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options of a sweep, in the place of its one parameter of type :class:`SweepOptions`.
+def takes_loop(**defaults: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of a loop, in the place of its one parameter of type :class:`LoopOptions`.
 
     Parameters
     ----------
     **defaults : int
-        Defaults of options, by name; those of :class:`SweepOptions` for the rest.
+        Defaults of options, by name; those of :class:`LoopOptions` for the rest.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         options = [
             option.replace(default=defaults.get(option.name, option.default))
-            for option in inspect.signature(SweepOptions, eval_str=True).parameters.values()
+            for option in inspect.signature(LoopOptions, eval_str=True).parameters.values()
         ]
         own = list(inspect.signature(command, eval_str=True).parameters.values())
-        place = next(k for k, parameter in enumerate(own) if parameter.annotation is SweepOptions)
+        place = next(k for k, parameter in enumerate(own) if parameter.annotation is LoopOptions)
 
         @functools.wraps(command)
         def wrapped(*arguments: Any, **values: Any) -> Any:
-            sweep = SweepOptions(**{option.name: values.pop(option.name) for option in options})
-            return command(*arguments, **values, **{own[place].name: sweep})
+            chains = LoopOptions(**{option.name: values.pop(option.name) for option in options})
+            return command(*arguments, **values, **{own[place].name: chains})
 
         return announce(wrapped, [*own[:place], *options, *own[place + 1 :]])
 
@@ -105,10 +124,16 @@ def takes_sweep(**defaults: int) -> Callable[[Callable[..., Any]], Callable[...,
 
 
 def parse_sizes(text: str, least: int, most: int | None = None) -> list[float]:
-    """Return data set sizes, whole numbers in ascending order."""
+    """Return data set sizes, whole numbers in ascending order; a range is rounded, a list must be whole.
+
+    Raises
+    ------
+    InputError
+    """
     _, values = parse_axis(f"P={text}")
-    found = sorted({float(round(value)) for value in values})
-    if found[0] < 1:
+    rounded = np.rint(values) if ":" in text or ".." in text else values
+    found = sorted({float(value) for value in rounded})
+    if found[0] < 1 or any(value != round(value) for value in found):
         raise InputError("P", text, "must be whole numbers of at least 1")
     if len(found) < least or (most is not None and len(found) > most):
         raise InputError("P", text, "must be one size" if most == 1 else f"must be at least {least} sizes")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from phasekit.cli import CHECK_FAILED
-from phasekit.cli.evidence.options import RHAT_MAX, SizesOption, SweepOptions, takes_sweep
+from phasekit.cli.evidence.options import RHAT_MAX, LoopOptions, SizesOption, takes_loop
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import JsonOption, in_words, print_json, print_table
 from phasekit.errors import InputError
@@ -21,9 +21,9 @@ _ESS_MIN = 20.0
 
 
 @takes_model(without=("P", "estimator"))
-@takes_sweep(draws=60, thin=8, members=6)
+@takes_loop(draws=60, thin=8, members=6)
 def susceptibility(
-    options: ModelOptions, *, sizes: SizesOption = None, chains: SweepOptions, json: JsonOption = False
+    options: ModelOptions, *, sizes: SizesOption = None, chains: LoopOptions, json: JsonOption = False
 ) -> None:
     """Measure the variance of the order parameters against P, well by well, beside theory's inverse Hessian.
 

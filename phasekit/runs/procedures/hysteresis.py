@@ -23,7 +23,7 @@ _LEAST_DRAWS = 8
 
 
 class Hysteresis(HeadsProcedure):
-    """Sweep P up and down; a member is a chain at one size on one way. See :func:`phasekit.evidence.sweep`.
+    """Sweep P up and down; a member is a chain at one size on one way. See :func:`phasekit.evidence.hysteresis_loop`.
 
     The sizes of the data sets are multiples of the model's P, so that a sweep of models may go around each one's
     threshold. The columns are ``way`` ("up" or "down"), ``size`` (of the data set), ``number`` (of the chain), the
@@ -99,10 +99,10 @@ class Hysteresis(HeadsProcedure):
         return self.model_copy(update={"warmup": 0, "draws": max(1, length), "thin": 1})
 
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
-        from phasekit.evidence import sweep
+        from phasekit.evidence import hysteresis_loop
 
         model = cases[0][0]
-        loop = sweep(
+        loop = hysteresis_loop(
             model,
             self.sizes_of(model),
             self.method(),
@@ -114,6 +114,7 @@ class Hysteresis(HeadsProcedure):
             seed=self.seed,
             dtype=self.dtype,
             device=place.device,
+            pause=place.pause,
         )
         return [self._outcome(loop, d) for d in range(len(cases))]
 
@@ -123,14 +124,12 @@ class Hysteresis(HeadsProcedure):
         arrays = pack_draws(data, *order)
         way, size, number = np.meshgrid(data.direction, data.P, data.number, indexing="ij")
         labels = {"way": way.astype(str).ravel(), "size": size.ravel(), "number": number.ravel()}
-        verdicts = (
-            [found.verdict(d) for found in loop.diagnoses()] if self.draws >= _LEAST_DRAWS else [""] * len(data.P)
-        )
+        verdicts = [found.verdict(d) for found in loop.diagnoses] if self.draws >= _LEAST_DRAWS else [""] * len(data.P)
         verdict = np.broadcast_to(np.array(verdicts)[None, :, None], way.shape).ravel()
         return Outcome({**labels, **means_of_draws(arrays), "verdict": verdict}, arrays, {"dtype": self.dtype})
 
     def loop(self, results: Mapping[Case, Kept]) -> Loop:
-        """Return what tasks of one model, on one or more data sets, kept: as :func:`phasekit.evidence.sweep` does."""
+        """Return what tasks of one model, on one or more data sets, kept, as one loop."""
         import xarray as xr
 
         from phasekit.evidence import Loop

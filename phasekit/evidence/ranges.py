@@ -53,7 +53,7 @@ def posterior_place(model: Model) -> Place:
     return Place(found, symbol, float(found.values[symbol]))
 
 
-def sweep_P(place: Place, count: int = 12) -> tuple[int, ...]:
+def loop_sizes(place: Place, count: int = 12) -> tuple[int, ...]:
     """Return data set sizes for a sweep or for susceptibilities, from well before the transition to well after."""
     if count < 2:
         raise InputError("count", count, "must be at least 2")
