@@ -49,7 +49,7 @@ def test_a_loop_comes_back_as_it_was_swept(tmp_path):
     assert_same(loop.data, wanted.data)
     assert loop.data.P.values.tolist() == [30, 50, 75]
     np.testing.assert_allclose(loop.area(), wanted.area(), rtol=1e-9)
-    assert [one.verdict(1) for one in loop.diagnoses()] == [one.verdict(1) for one in wanted.diagnoses()]
+    assert [one.verdict(1) for one in loop.diagnoses] == [one.verdict(1) for one in wanted.diagnoses]
     rows = found.table[(found.table["way"] == "down") & (found.table["size"] == 75) & (found.table["data_seed"] == 1)]
     wanted_U = wanted.data.U.sel(direction="down", P=75).isel(dataset=1).mean("draw")
     np.testing.assert_allclose(rows["U"], wanted_U, rtol=1e-9)
