@@ -31,7 +31,7 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     xarray.Dataset
         Of the global minimum, along the grid's axes: ``action``, both order parameters, ``loss``, ``copying_share``
         (g²/q of the pattern), ``phase`` (0 no pattern: all order parameters 0; 1 pooling: copying share below 1/2;
-        2 copying), ``converged``.
+        2 copying; −1 where no minimum was found), ``converged``.
         ``minima`` counts all local minima and ``lead`` is the action of the second one minus that of the first (NaN
         if there is just one).
         If P is an axis, the transition lines ``line_P1``, ``line_P2`` or ``line_P_star``, ``line_P_x`` and
@@ -52,7 +52,7 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         **{name: values[..., 0] for name, values in minima.order_parameters.items()},
         "loss": minima.loss[..., 0],
         "copying_share": share,
-        "phase": np.where(nothing, 0, np.where(share < 0.5, 1, 2)).astype(np.int8),
+        "phase": np.where(minima.count == 0, -1, np.where(nothing, 0, np.where(share < 0.5, 1, 2))).astype(np.int8),
         "converged": minima.converged[..., 0],
         "minima": minima.count,
         "lead": second - minima.action[..., 0],

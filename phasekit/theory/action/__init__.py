@@ -5,16 +5,16 @@ from typing import get_args
 from phasekit.checks import one_of
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Inputs, Model
-from phasekit.scores import Entmax, Linear, PerHead, Score, Softmax, Sparsemax
-from phasekit.theory.action.base import Action, Averages, Covariance, Jet, Profile
+from phasekit.scores import Entmax, Linear, PerHead, Score, Softmax, Sparsemax, TemperatureSoftmax
+from phasekit.theory.action.base import Action, Averages, Covariance, Jet, Profile, StationaryPoints
 from phasekit.theory.action.entmax import EntmaxMap
 from phasekit.theory.action.linear import LinearMap
 from phasekit.theory.action.linear_posterior import LinearPosterior
 from phasekit.theory.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
 from phasekit.theory.action.pooling_vector import PoolingVector
 from phasekit.theory.action.row_posterior import RowPosterior
+from phasekit.theory.action.smooth import SmoothMap
 from phasekit.theory.action.softmax import SoftmaxMap
-from phasekit.theory.action.two_level import SmoothMap
 
 _LINEAR_POSTERIOR: dict[Inputs, Action] = {"positional": LinearPosterior(), "token+position": PoolingVector()}
 _LINEAR_MAP = LinearMap()
@@ -39,7 +39,7 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
         raise InputError("score", score.name, f"has no theory: {reason}")
     if estimator == "posterior":
         return RowPosterior(score)
-    if isinstance(score, Softmax):
+    if isinstance(score, Softmax | TemperatureSoftmax):
         return _SOFTMAX
     return _ENTMAX if isinstance(score, Entmax | Sparsemax) else SmoothMap(score)
 
@@ -70,5 +70,6 @@ __all__ = [
     "SmoothMap",
     "SoftmaxMap",
     "SoftmaxNuclear",
+    "StationaryPoints",
     "action_for",
 ]

@@ -4,8 +4,10 @@ Solvers work in *whitened* coordinates ``z``: every coordinate in units of its p
 prior is ``‖z‖²/2``. Gradient norms and Hessian eigenvalues are then dimensionless and comparable between models:
 the prior alone gives eigenvalues 1, a spinodal has an eigenvalue 0.
 
-Every action is also reduced to a one-dimensional *profile*: its minimum over everything but one path coordinate
-``u``. All local minima of the action are minima of the profile, and a line can be searched exhaustively.
+:class:`Action` is what every action has. What only some have are protocols of their own, which a solver asks for with
+``isinstance``: how its stationary points are found (:class:`Profiled` along a line, :class:`Isolated` by their own
+equations or by descent from starts, or both), whether they form one curve in P (:class:`Curved`, :class:`Kinked`), and
+what a distribution has and a point hasn't (:class:`Posterior`, :class:`Fluctuating`).
 """
 
 from __future__ import annotations
@@ -23,9 +25,6 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 #: One array per coordinate; all broadcast against each other.
 Point = tuple[Array, ...]
-
-
-_CURVE_NODES = 400
 
 
 class Jet(NamedTuple):
@@ -67,6 +66,16 @@ class Profile(NamedTuple):
     slope: Array
 
 
+class StationaryPoints(NamedTuple):
+    """Stationary points of several models, as flat arrays."""
+
+    owner: NDArray[np.int64]
+    """Number of the model that a point belongs to."""
+    points: Point
+    start: Array
+    """Where the search for it began: a path coordinate, or the number of a start (see the action); NaN for none."""
+
+
 class Averages(NamedTuple):
     """The four averages of an attention matrix that carry everything (docs/theory.md, section 2)."""
 
@@ -90,30 +99,20 @@ class Action(ABC):
     course : str
         What its minima go through as P grows, by the name of a :class:`phasekit.theory.transitions.Course`: "onset",
         "crossover", "folds" or "jumps".
-    cells : int
-        Into how many cells the search for minima cuts the path.
     """
 
-    coordinates: ClassVar[tuple[str, ...]]
+    coordinates: tuple[str, ...]
     order_parameters: ClassVar[tuple[str, str]]
-    symmetric: ClassVar[bool]
+    symmetric: ClassVar[bool] = False
     course: ClassVar[str]
-    cells: ClassVar[int]
 
     @abstractmethod
     def physical(self, z: Point, p: Parameters) -> Point:
-        """Turn whitened into physical coordinates."""
+        """Turn points into physical coordinates."""
 
     @abstractmethod
     def jet(self, z: Point, p: Parameters) -> Jet:
         """Return S, its gradient and its Hessian in whitened coordinates."""
-
-    def curvatures(self, z: Point, p: Parameters) -> Array:
-        """Return the eigenvalues of the Hessian in whitened coordinates, ascending along a last axis.
-
-        1: the prior alone; 0: a spinodal; a saddle point has negative ones.
-        """
-        return np.asarray(np.linalg.eigvalsh(self.jet(z, p).hessian))
 
     @abstractmethod
     def loss(self, z: Point, p: Parameters) -> Array:
@@ -124,104 +123,159 @@ class Action(ABC):
         """Return the averages (s, s₂, g, q) of the attention matrix."""
 
     @abstractmethod
-    def path(self, p: Parameters, cells: int) -> Array:
-        """Return nodes of the path coordinate, increasing along the last axis, shape (models, cells + 1).
-
-        They cover every local minimum apart from the origin of a symmetric action and what :meth:`further` returns; all
-        nodes of a model coincide if the path has no minimum. ``p`` must be flat.
-        """
-
-    @abstractmethod
-    def profile(self, u: Array, p: Parameters) -> Profile:
-        """Return the profile at path coordinates ``u``."""
-
-    def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
-        """Return stationary points off the path: the model each belongs to, whitened coordinates, and start.
-
-        Most actions have none. Where there are some, minima on the path may be unstable in directions off it; minima
-        are then told from saddle points by their curvature. ``p`` must be flat.
-        """
-        nothing = np.empty(0)
-        return np.empty(0, dtype=np.int64), tuple(nothing for _ in self.coordinates), nothing
-
     def copying_share(self, z: Point, p: Parameters) -> Array:
-        """Return g²/q of the pattern, the share of the attention pattern that copies; 0 where there is no pattern."""
-        averages = self.averages(z, p)
-        some = averages.q > 0
-        return np.asarray(np.where(some, averages.g**2 / np.where(some, averages.q, 1.0), 0.0))
-
-    def coverage(self, z: Point, p: Parameters) -> Array:
-        """Return the share of E‖A‖_F² that the two patterns explain (docs/theory.md, section 3); NaN where A is zero.
-
-        A ratio of means. The patterns' part is that of the second moments of the order parameters, products of means
-        plus :meth:`covariance`; what fluctuates along the patterns isn't counted again in :meth:`outside`.
-        """
-        inside = pattern_norm(*self.order(z, p), p)
-        covariance = self.covariance(z, p)
-        if covariance is not None:
-            inside = inside + covariance.first + 2 * covariance.mixed + p.L * covariance.second
-        total = inside + self.outside(z, p)
-        some = total > 0
-        return np.asarray(np.where(some, inside / np.where(some, total, 1.0), np.nan))
-
-    def outside(self, z: Point, p: Parameters) -> Array:
-        """Return E‖A‖_F² outside of the two patterns; here for an A that doesn't fluctuate (‖A‖_F² = L q)."""
-        return np.maximum(p.L * self.averages(z, p).q - pattern_norm(*self.order(z, p), p), 0.0)
-
-    def covariance(self, z: Point, p: Parameters) -> Covariance | None:
-        """Return variances and covariance of the order parameters over the posterior.
-
-        To leading order, from the Hessian at a minimum. None for an estimator that is a point, not a distribution.
-        """
-        return None
-
-    def curve_nodes(self, p: Parameters) -> Array:
-        """Return nodes of the path coordinate along the curve of stationary points, shape (models, nodes).
-
-        They reach from no copying to g > 0.99, without the path's first end; NaN where a number of the model is NaN, or
-        where no P gets there that float64 can hold. The P of ``p`` is ignored.
-        """
-        p = p.with_strength(1.0)
-        while True:
-            nodes = self.path(p, _CURVE_NODES)
-            g = self.averages(self.profile(nodes[:, -1], p).points, p).g
-            lost = np.isnan(g) | ~np.isfinite(p.P)
-            ended = lost | (g > 0.99)
-            if ended.all():
-                return np.where(lost[:, None], np.nan, nodes[:, 1:])
-            p = p.replace(P=np.where(ended, p.P, 10 * p.P))
-
-    def end_of_rise(self, p: Parameters) -> Array:
-        """Return the P from which on g stays where it is, because the minimum sits in a kink; NaN where it never does.
-
-        The P of ``p`` is ignored.
-        """
-        return np.full(p.shape, np.nan)
-
-    def balancing_strength(self, u: Array, p: Parameters) -> Array | None:
-        """Return the strength t = Pσ_w²/(κV) of the data that makes ``u`` stationary; None where no formula gives it.
-
-        It is then found as a root of the profile's slope. The P of ``p`` is ignored.
-        """
-        return None
-
-    def fluctuation(self, z: Point, p: Parameters) -> Array | None:
-        """Return what Gaussian fluctuations around a minimum add to the action, beyond its value; None for a point."""
-        return None
-
-    def uncertainty(self, low: Point, high: Point, p: Parameters) -> Array | None:
-        """Return the standard error of the difference of the action between two points; None if it has none."""
-        return None
+        """Return g²/q, the share of the attention pattern that copies; 0 where there is no pattern."""
 
     def caveat(self, p: Parameters) -> str | None:
         """Return one sentence on where this action is known to be approximate, for every output; None if it is not."""
-        return None
+        return self.approximation(p) if isinstance(self, Approximate) else None
+
+    def curvatures(self, z: Point, p: Parameters) -> Array:
+        """Return the eigenvalues of the Hessian in whitened coordinates, ascending along a last axis.
+
+        1: the prior alone; 0: a spinodal; a saddle point has negative ones. All NaN where the Hessian has a NaN.
+        """
+        return eigenvalues(self.jet(z, p).hessian)
 
     def order(self, z: Point, p: Parameters) -> tuple[Array, Array]:
         """Return the two order parameters: least-squares weights of 11ᵀ/L and S in A (docs/theory.md, section 3)."""
         s, _, g, _ = self.averages(z, p)
         copying = (g - s / p.L) / (1 - 1 / p.L)
         return np.asarray(s - copying), np.asarray(copying)
+
+    def coverage(self, z: Point, p: Parameters) -> Array:
+        """Return the share of E‖A‖_F² that the two patterns explain (docs/theory.md, section 3); NaN where A is zero.
+
+        A ratio of means. The patterns' part is that of the second moments of the order parameters, products of means
+        plus :meth:`Posterior.covariance`; what fluctuates along the patterns isn't counted again in
+        :meth:`Posterior.outside`. An A that doesn't fluctuate has ‖A‖_F² = L q.
+        """
+        inside = pattern_norm(*self.order(z, p), p)
+        if isinstance(self, Posterior):
+            covariance, outside = self.covariance(z, p), self.outside(z, p)
+            inside = inside + covariance.first + 2 * covariance.mixed + p.L * covariance.second
+        else:
+            outside = np.maximum(p.L * self.averages(z, p).q - inside, 0.0)
+        total = inside + outside
+        some = total > 0
+        return np.asarray(np.where(some, inside / np.where(some, total, 1.0), np.nan))
+
+
+class Profiled(Action):
+    """An action that is reduced to its *profile*: its minimum over everything but one path coordinate ``u``.
+
+    All local minima of the action are minima of the profile, and a line can be searched exhaustively.
+
+    Attributes
+    ----------
+    cells : int
+        Into how many cells the search for minima cuts the path.
+    """
+
+    cells: ClassVar[int]
+
+    @abstractmethod
+    def path(self, p: Parameters, cells: int) -> Array:
+        """Return nodes of the path coordinate, increasing along the last axis, shape (models, cells + 1).
+
+        They cover every local minimum apart from the origin of a symmetric action and isolated ones; all nodes of a
+        model coincide if the path has no minimum. ``p`` must be flat.
+        """
+
+    @abstractmethod
+    def profile(self, u: Array, p: Parameters) -> Profile:
+        """Return the profile at path coordinates ``u``."""
+
+
+class Coarse(Profiled):
+    """An action whose profile isn't exact to rounding: Newton's method in all coordinates finishes its minima."""
+
+    @abstractmethod
+    def offset(self, z: Point, u: Array, p: Parameters) -> Array:
+        """Return how far along the path points lie beyond path coordinates ``u``."""
+
+
+class Isolated(Action):
+    """An action with stationary points that aren't on a path."""
+
+    @abstractmethod
+    def isolated_stationary_points(self, p: Parameters) -> StationaryPoints:
+        """Return stationary points off the path, found by other means; ``p`` must be flat.
+
+        They are exact, but may be unstable; minima are told from saddle points by their curvature.
+        """
+
+
+class Curved(Profiled):
+    """An action whose stationary points form one curve: exactly one P makes a path coordinate stationary."""
+
+    @abstractmethod
+    def curve_nodes(self, p: Parameters) -> Array:
+        """Return nodes of the path coordinate along the curve of stationary points, shape (models, nodes).
+
+        They reach from no copying to g > 0.99, without the path's first end; NaN where a number of the model is NaN, or
+        where no P gets there that float64 can hold. The P of ``p`` is ignored.
+        """
+
+    @abstractmethod
+    def balancing_strength(self, u: Array, p: Parameters) -> Array:
+        """Return the strength t = Pσ_w²/(κV) of the data that makes ``u`` stationary. The P of ``p`` is ignored."""
+
+
+class Kinked(Action):
+    """An action with a kink where the copy entry has all the weight."""
+
+    @abstractmethod
+    def end_of_rise(self, p: Parameters) -> Array:
+        """Return the P from which on g stays where it is, because the minimum sits in the kink; NaN where it never is.
+
+        The P of ``p`` is ignored.
+        """
+
+
+class Posterior(Action):
+    """The action of a distribution over G, not of a point."""
+
+    @abstractmethod
+    def covariance(self, z: Point, p: Parameters) -> Covariance:
+        """Return variances and covariance of the order parameters over the posterior, from the Hessian at a minimum."""
+
+    @abstractmethod
+    def outside(self, z: Point, p: Parameters) -> Array:
+        """Return E‖A‖_F² outside of the two patterns."""
+
+
+class Approximate(Action):
+    """An action that leaves something out."""
+
+    @abstractmethod
+    def approximation(self, p: Parameters) -> str | None:
+        """Return in one sentence what is left out, and where that shows; None where nothing is."""
+
+
+class Fluctuating(Action):
+    """An action made of averages over drawn rows: they have an error, and Gaussian fluctuations around their mean."""
+
+    @abstractmethod
+    def fluctuation(self, z: Point, p: Parameters) -> Array:
+        """Return what Gaussian fluctuations around a minimum add to the action, beyond its value."""
+
+    @abstractmethod
+    def uncertainty(self, low: Point, high: Point, p: Parameters) -> Array:
+        """Return the standard error of the difference of the action between two points of each model."""
+
+
+def share(averages: Averages) -> Array:
+    """Return g²/q; 0 where q is."""
+    some = averages.q > 0
+    return np.asarray(np.where(some, averages.g**2 / np.where(some, averages.q, 1.0), 0.0))
+
+
+def eigenvalues(hessian: Array) -> Array:
+    """Return eigenvalues, ascending along a last axis; all NaN where the Hessian isn't finite (LAPACK gives zeros)."""
+    whole = np.asarray(np.isfinite(hessian).all((-2, -1)))[..., None]
+    found = np.linalg.eigvalsh(np.where(whole[..., None], hessian, 0.0))
+    return np.where(whole, found, np.nan)
 
 
 def pattern_norm(first: Array, second: Array, p: Parameters) -> Array:

@@ -2,7 +2,8 @@
 
 With k = α − 1 (sparsemax: k = 1) a gap p^k (1 − e^(−kδ))/k gives the copy entry the weight p, at log odds δ. Rows
 ignore a shift, so the cost is (L−1) gap²/(2σ_g²). At the gap 1/k the copy entry has all the weight, and more changes
-nothing: there the action has a kink, where the prior's whole force sets in. For k ≥ 1 the minimum can sit in the kink.
+nothing: there the action has a kink, where the prior's whole force sets in. For k ≥ 1 the minimum can sit in the kink;
+for k < 1 it can come closer to it than float64 tells gaps apart, which is why points are given by δ, not by the gap.
 """
 
 from __future__ import annotations
@@ -10,79 +11,90 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phasekit.model import Parameters
 from phasekit.theory import solve
-from phasekit.theory.action.base import Array, Jet, Mask, Point, Profile
+from phasekit.theory.action.base import Array, Curved, Isolated, Jet, Kinked, Mask, Point, StationaryPoints
 from phasekit.theory.action.generated import two_level as generated
-from phasekit.theory.action.two_level import TwoLevelMap, data_jet, gap_scale
+from phasekit.theory.action.price import Place, Price, State, affordable_gap, even_in_asinh, gap_scale
+from phasekit.theory.action.two_level import TwoLevelMap
 
-#: Log odds beyond which nothing is resolved (their exponential is not far from what float64 can hold).
-_LARGEST_ODDS = 600.0
+#: Log odds at which the copy entry counts as having all the weight (squares of their exponential still fit float64).
+_ALL = 320.0
 #: Copy weight odds at the end of the curve of stationary points: α = 1 − 1e-4.
 _LAST_ODDS = np.log(1e4)
 _CURVE_NODES = 400
+#: Gaps this close to 1/k, relative, are those of log odds that the gap doesn't resolve.
+_CLOSE = 1e-9
+#: α − 1 of softmax is 0, and so are formulas of this k to the last digit.
+_SMALLEST_K = 1e-300
 
 
-class EntmaxMap(TwoLevelMap):
-    """S(gap) of scores that give exact zeros. The path coordinate is δ: the emitted gap(δ) needs no inverse there."""
+class EntmaxPrice(Price):
+    """The path coordinate and the point's label are δ: the emitted gap(δ) needs no inverse there."""
 
     coordinates: ClassVar[tuple[str, ...]] = ("gap",)
 
-    def physical(self, z: Point, p: Parameters) -> Point:
-        return (z[0] * gap_scale(p),)
+    def physical(self, point: Point, p: Parameters) -> Point:
+        return (_gap(point[0], p)[0],)
 
-    def log_odds(self, z: Point, p: Parameters) -> Array:
-        return _odds(z[0] * gap_scale(p), p)
+    def state(self, point: Point, p: Parameters) -> State:
+        gap, rise, bend = _gap(point[0], p)
+        scale = gap_scale(p) / rise  # dδ/dz
+        return State((gap / gap_scale(p),), point[0], (scale,), (-(scale**2) * bend / rise,))
+
+    def place(self, u: Array, p: Parameters) -> Place:
+        u = np.minimum(u, _ALL)
+        gap, rise, _ = _gap(u, p)
+        return Place((u,), u, gap / gap_scale(p) ** 2 * rise)
+
+    def path(self, p: Parameters, cells: int) -> Array:
+        gap = affordable_gap(p)
+        close = gap * _k(p) > 1 - _CLOSE
+        last = np.where(close, _ALL, _odds(np.where(close, 0.0, gap), p))
+        return even_in_asinh(last, cells)
+
+
+class EntmaxMap(TwoLevelMap, Curved, Isolated, Kinked):
+    """S(gap) of scores that give exact zeros."""
+
+    def __init__(self) -> None:
+        super().__init__(EntmaxPrice())
 
     def jet(self, z: Point, p: Parameters) -> Jet:
         """Return S and its derivatives; in the kink the gradient is the shortest subgradient: 0 in a minimum."""
-        delta = self.log_odds(z, p)
-        data, (_, needed, bend) = data_jet(delta, p), _gap(delta, p)
-        inside, kink = _inside(z[0], p), _in_kink(z[0], p)
-        scale = np.where(inside, gap_scale(p) / needed, 0.0)  # dδ/dz
-        curvature = scale**2 * (data.curvature - data.slope * bend / needed)
-        gradient = np.where(kink, np.maximum(_slope_before_kink(p), 0.0), data.slope * scale + z[0])
-        return Jet.of(data.value + z[0] ** 2 / 2, (gradient,), (curvature + 1,))
-
-    def profile(self, u: Array, p: Parameters) -> Profile:
-        """Return the points at log odds ``u``, and dS/dδ there."""
-        gap, rise, _ = _gap(u, p)
-        return Profile((gap / gap_scale(p),), data_jet(u, p).slope + gap * (p.L - 1) / p.sigma_g**2 * rise)
-
-    def price(self, u: Array, p: Parameters) -> tuple[Array, Array]:
-        gap, rise, _ = _gap(u, p)
-        return u, gap * (p.L - 1) / p.sigma_g**2 * rise
-
-    def path(self, p: Parameters, cells: int) -> Array:
-        last = _odds(np.minimum(super().path(p, 1)[:, -1], 1 / _k(p)), p)
-        return np.asarray(np.sinh(np.arcsinh(last)[:, None] * np.linspace(0.0, 1.0, cells + 1)))
+        jet = super().jet(z, p)
+        kink = _in_kink(z[0], p)
+        gradient = np.where(kink[..., None], np.maximum(jet.gradient, 0.0), jet.gradient)
+        return Jet(jet.value, gradient, np.where(kink[..., None, None], 1.0, jet.hessian))
 
     def curve_nodes(self, p: Parameters) -> Array:
         # For k < 1 the minimum at P* may have odds of L^(−k/(1 − k)) against the copy entry.
         k = np.minimum(_k(p), 1.0)
         further = np.where(k < 1, np.log(p.L) * k / np.where(k < 1, 1 - k, 1.0) + 10, 0.0)
-        last = np.minimum(np.log(p.L - 1) + _LAST_ODDS + further, _LARGEST_ODDS) + np.zeros(p.shape)
+        last = np.minimum(np.log(p.L - 1) + _LAST_ODDS + further, _ALL) + np.zeros(p.shape)
         return np.asarray((last[:, None] * np.linspace(0.0, 1.0, _CURVE_NODES + 1))[:, 1:])
 
     def end_of_rise(self, p: Parameters) -> Array:
-        """Return the P at which the slope just before the kink vanishes: the minimum gets there, and stays."""
-        # The slope is 0 at (1 + 1/t)² = pull.
-        pull = (p.V - 1) * _k(p) * _rise_at_kink(p) * gap_scale(p) ** 2 / p.sigma_w**2
+        # The slope just before the kink is 0 at (1 + 1/t)² = pull. There dα/d gap is 1 for k > 1, 1 − 1/L for k = 1,
+        # and 0 for k < 1: the data never reach it.
+        k = _k(p)
+        rise = np.where(k > 1, 1.0, np.where(k == 1, 1 - 1 / p.L, 0.0))
+        pull = (p.V - 1) * k * rise * gap_scale(p) ** 2 / p.sigma_w**2
         reached = pull > 1
-        return np.where(reached, p.kappa * p.V / p.sigma_w**2 / (np.sqrt(np.where(reached, pull, 4.0)) - 1), np.nan)
+        t = 1 / (np.sqrt(np.where(reached, pull, 4.0)) - 1)
+        return np.where(reached, p.with_strength(t).P, np.nan)
 
-    def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
+    def isolated_stationary_points(self, p: Parameters) -> StationaryPoints:
         """Return the minima in the kink: where the data still pull when the copy entry has all the weight."""
-        owner = np.flatnonzero(_slope_before_kink(p) < 0)
-        kink = (1 / _k(p))[owner]
-        return owner, (kink / gap_scale(p[owner]),), np.full(owner.size, np.inf)
+        pulled = self.profile(np.full(p.shape, _ALL), p).slope < 0
+        owner = np.flatnonzero(pulled)
+        return StationaryPoints(owner, (np.full(owner.size, _ALL),), np.full(owner.size, _ALL))
 
 
 def _k(p: Parameters) -> Array:
     """Return α − 1; sparsemax has no number of its own."""
-    return np.asarray(p.score["alpha"] - 1) if "alpha" in p.score else np.ones(p.shape)
+    return np.maximum(p.score["alpha"] - 1, _SMALLEST_K) if "alpha" in p.score else np.ones(p.shape)
 
 
 def _gap(delta: Array, p: Parameters) -> tuple[Array, Array, Array]:
@@ -99,29 +111,9 @@ def _odds(gap: Array, p: Parameters) -> Array:
         return reached - gap, rise
 
     low = np.minimum(-1.0, gap)  # δ ≥ gap, for 1 − e^(−kδ) ≥ k·gap
-    return np.where(gap == 0, 0.0, solve.newton(excess, low, np.full(gap.shape, _LARGEST_ODDS), np.maximum(gap, 0.0)))
+    return np.where(gap == 0, 0.0, solve.newton(excess, low, np.full(gap.shape, _ALL), np.maximum(gap, 0.0)))
 
 
-def _inside(z: Array, p: Parameters) -> Mask:
-    """Whether the copy entry has not all the weight yet."""
-    return np.asarray(z * gap_scale(p) * _k(p) < 1 - 1e-15)
-
-
-def _in_kink(z: Array, p: Parameters) -> Mask:
-    return np.asarray(np.abs(z * gap_scale(p) * _k(p) - 1) <= 1e-15)
-
-
-def _slope_before_kink(p: Parameters) -> Array:
-    """Return dS/dz just before the copy entry has all the weight.
-
-    There dS/dα = −P(V−1)/(κV) · t/(1+t)² from the data.
-    """
-    t = p.strength
-    pull = p.P * (p.V - 1) / (p.kappa * p.V) * t / (1 + t) ** 2
-    return np.asarray(1 / (_k(p) * gap_scale(p)) - pull * _rise_at_kink(p) * gap_scale(p))
-
-
-def _rise_at_kink(p: Parameters) -> Array:
-    """Return dα/d gap just before the kink: 1 for k > 1, 1 − 1/L for k = 1, 0 for k < 1 (the data never reach it)."""
-    k = _k(p)
-    return np.where(k > 1, 1.0, np.where(k == 1, 1 - 1 / p.L, 0.0))
+def _in_kink(delta: Array, p: Parameters) -> Mask:
+    """Whether the copy entry has all the weight; for softmax (k → 0) there is no kink."""
+    return np.asarray((delta >= _ALL) & (_k(p) > _SMALLEST_K))

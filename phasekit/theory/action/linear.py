@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from phasekit.model import Parameters
-from phasekit.theory.action.base import Action, Array, Averages, Jet, Point, Profile
+from phasekit.theory.action.base import Array, Averages, Coarse, Jet, Point, Profile, share
 from phasekit.theory.action.generated import linear_map as generated
 
 
-class LinearAction(Action):
+class LinearAction(Coarse):
     """The attention pattern is c1·11ᵀ/L + cG·(shift), for positional or token+position inputs.
 
     The whitened coordinates are ``z = (√λ s, L √(L−1) cG)/σ_g`` with ``s = c1 + cG``. Each direction of z holds one
@@ -20,7 +20,7 @@ class LinearAction(Action):
     coordinate is the angle of z.
     """
 
-    coordinates: ClassVar[tuple[str, ...]] = ("c1", "cG")
+    coordinates = ("c1", "cG")
     order_parameters: ClassVar[tuple[str, str]] = ("c1", "cG")
     symmetric: ClassVar[bool] = True
     course: ClassVar[str] = "onset"
@@ -55,6 +55,10 @@ class LinearAction(Action):
         along_s, along_G = self._gradient(z, p)
         # S is stationary in the radius, so turning the point is all that changes the profile.
         return Profile(z, z[0] * along_G - z[1] * along_s)
+
+    def offset(self, z: Point, u: Array, p: Parameters) -> Array:
+        turned = np.arctan2(z[1], z[0]) - u
+        return np.asarray(turned - np.pi * np.round(turned / np.pi))  # z and −z are one
 
     @abstractmethod
     def _gradient(self, z: Point, p: Parameters) -> tuple[Array, Array]:
@@ -100,6 +104,9 @@ class LinearMap(LinearAction):
     def averages(self, z: Point, p: Parameters) -> Averages:
         c1, cG = self.physical(z, p)
         return Averages(*generated.averages(c1, cG, p.L))
+
+    def copying_share(self, z: Point, p: Parameters) -> Array:
+        return share(self.averages(z, p))
 
     def _squared_radius(self, direction: Point, p: Parameters) -> Array:
         """Return the squared radius that minimises S along a direction; 0 where the origin does.

@@ -8,7 +8,7 @@ import numpy as np
 
 from phasekit.model import Parameters
 from phasekit.theory import solve
-from phasekit.theory.action.base import Array, Averages, Covariance, Jet, Point
+from phasekit.theory.action.base import Array, Averages, Covariance, Jet, Point, Posterior
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.action.linear import LinearAction, copying_scale, pooling_scale
 from phasekit.theory.action.noise import Noise, relax
@@ -29,7 +29,7 @@ class _Pattern(NamedTuple):
     q_G: Array
 
 
-class LinearPosterior(LinearAction):
+class LinearPosterior(LinearAction, Posterior):
     """The posterior over G, W integrated out: Φ at the averages of pattern and noise, plus the prior's cost of both.
 
     The noise is minimised out at every point (:mod:`phasekit.theory.action.noise`), so the gradient is that at fixed

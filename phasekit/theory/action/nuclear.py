@@ -11,21 +11,63 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model, Parameters
 from phasekit.theory import solve
-from phasekit.theory.action.base import Action, Array, Averages, Jet, Point, Profile
-from phasekit.theory.action.generated import softmax_map as generated
-from phasekit.theory.action.softmax import largest_gap
+from phasekit.theory.action.base import (
+    Array,
+    Averages,
+    Coarse,
+    Isolated,
+    Jet,
+    Point,
+    Profile,
+    StationaryPoints,
+    share,
+)
+from phasekit.theory.action.price import Place, Price, State
+from phasekit.theory.action.search import polish
+from phasekit.theory.action.softmax import largest_odds
+from phasekit.theory.action.two_level import TwoLevelMap
 
 _ROUNDING = 1e-9  # of the radicand of s
 _NODES = 600  # values of the readout between which copying minima of linear attention are looked for
 
 
-class NuclearAction(Action):
-    """An action whose prior is √d ‖G‖_*/σ_g.
+class NormPrice(Price):
+    """Logits Δ (S − 11ᵀ/L), of zero row mean, have L − 1 singular values Δ; the path coordinate is δ = Δ.
+
+    No other logits with the same copy weight cost less or gain more (``phasekit derive nuclear``), but they need
+    d ≥ L − 1. A minimum at Δ = 0 is the origin, which needs no search.
+    """
+
+    coordinates = ("gap",)
+
+    def __init__(self, key_dim: int) -> None:
+        self.key_dim = key_dim
+
+    def physical(self, point: Point, p: Parameters) -> Point:
+        return (np.asarray(self._bend(p) * point[0] ** 2 / 2),)
+
+    def state(self, point: Point, p: Parameters) -> State:
+        bend = self._bend(p)
+        return State(point, self.physical(point, p)[0], (bend * point[0],), (bend,))
+
+    def place(self, u: Array, p: Parameters) -> Place:
+        bend = self._bend(p)
+        return Place((np.sqrt(2 * u / bend),), u, 1 / bend)
+
+    def path(self, p: Parameters, cells: int) -> Array:
+        return largest_odds(p, lambda gap: 1 / self._bend(p))[:, None] * np.linspace(0.0, 1.0, cells + 1)
+
+    def _bend(self, p: Parameters) -> Array:
+        """d²Δ/dz²: the gap is bend · z²/2."""
+        return 1 / ((p.L - 1) * _per_singular_value(self.key_dim, p))
+
+
+class SoftmaxNuclear(TwoLevelMap):
+    """Softmax attention of factorised heads: one logit per row stands a gap Δ above the others.
 
     Parameters
     ----------
@@ -35,64 +77,33 @@ class NuclearAction(Action):
 
     symmetric: ClassVar[bool] = True
     course: ClassVar[str] = "jumps"
-
-    def __init__(self, key_dim: int) -> None:
-        self.key_dim = key_dim
-
-    def price(self, p: Parameters) -> Array:
-        """Return √d/σ_g, the cost of a singular value of G."""
-        return np.asarray(np.sqrt(self.key_dim) / p.sigma_g)
-
-
-class SoftmaxNuclear(NuclearAction):
-    """One logit per row, that of the copied position, stands a gap Δ above the others.
-
-    The logits Δ (S − 11ᵀ/L), of zero row mean, have L − 1 singular values Δ. No other logits with the same copy weight
-    cost less or gain more (``phasekit derive nuclear``), but they need d ≥ L − 1.
-    """
-
-    coordinates: ClassVar[tuple[str, ...]] = ("gap",)
-    order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
     cells: ClassVar[int] = 64
 
-    def physical(self, z: Point, p: Parameters) -> Point:
-        return (np.asarray(self._bend(p) * z[0] ** 2 / 2),)
-
-    def jet(self, z: Point, p: Parameters) -> Jet:
-        bend = self._bend(p)
-        value, slope, curvature = generated.jet(bend * z[0] ** 2 / 2, *_without_prior(p))
-        second = 1 + bend * slope + curvature * (bend * z[0]) ** 2
-        return Jet.of(value + z[0] ** 2 / 2, (z[0] * (1 + bend * slope),), (second,))
-
-    def loss(self, z: Point, p: Parameters) -> Array:
-        return generated.loss(self.physical(z, p)[0], *_without_prior(p))
-
-    def averages(self, z: Point, p: Parameters) -> Averages:
-        return Averages(*generated.averages(self.physical(z, p)[0], p.L))
-
-    def path(self, p: Parameters, cells: int) -> Array:
-        # The path coordinate is the gap. A minimum at gap 0 is the origin, which needs no search.
-        return largest_gap(p, lambda gap: (p.L - 1) * self.price(p))[:, None] * np.linspace(0.0, 1.0, cells + 1)
-
-    def profile(self, u: Array, p: Parameters) -> Profile:
-        return Profile((np.sqrt(2 * u / self._bend(p)),), (p.L - 1) * self.price(p) + _data_slope(u, p))
-
-    def _bend(self, p: Parameters) -> Array:
-        """d²Δ/dz²: the gap is bend · z²/2."""
-        return 1 / ((p.L - 1) * self.price(p))
+    def __init__(self, key_dim: int) -> None:
+        super().__init__(NormPrice(key_dim))
 
 
-class LinearNuclear(NuclearAction):
+class LinearNuclear(Coarse, Isolated):
     """A has a row sum s, and r − 1 more singular values c, along as many modes of the shift; r = min(d, L).
 
     Every mode costs and gains alike, so those there is room for are all used equally. With d ≥ L the pattern is
     c1 11ᵀ/L + cG S with c = cG; below, copying is a shift of rank d. The path (coordinate s) covers minima that only
-    pool, with c = 0; :meth:`further` finds those that copy.
+    pool, with c = 0; :meth:`isolated_stationary_points` finds those that copy.
+
+    Parameters
+    ----------
+    key_dim : int
+        d.
     """
 
-    coordinates: ClassVar[tuple[str, ...]] = ("s", "c")
+    coordinates = ("s", "c")
     order_parameters: ClassVar[tuple[str, str]] = ("c1", "cG")
+    symmetric: ClassVar[bool] = True
+    course: ClassVar[str] = "jumps"
     cells: ClassVar[int] = 128
+
+    def __init__(self, key_dim: int) -> None:
+        self.key_dim = key_dim
 
     def physical(self, z: Point, p: Parameters) -> Point:
         return tuple(np.asarray(b * x * np.abs(x) / 2) for b, x in zip(self._bends(p), z, strict=True))
@@ -125,22 +136,28 @@ class LinearNuclear(NuclearAction):
         m = self._others(p)
         return Averages(s, s**2, (s + m * c) / p.L, (s**2 + m * c**2) / p.L)
 
+    def copying_share(self, z: Point, p: Parameters) -> Array:
+        return share(self.averages(z, p))
+
     def path(self, p: Parameters, cells: int) -> Array:
         # The data's force on s is below 2hV/(t s³), h = P/(2κV): beyond this s the prior wins.
         t = p.strength
-        largest = np.cbrt(p.P / (p.kappa * t * np.sqrt(p.pooling_cost) * self.price(p))) * np.ones(p.shape)
+        largest = np.cbrt(p.P / (p.kappa * t * np.sqrt(p.pooling_cost) * self._cost(p))) * np.ones(p.shape)
         return largest[:, None] * np.linspace(0.0, 1.0, cells + 1) ** 2
 
     def profile(self, u: Array, p: Parameters) -> Profile:
         nothing = np.zeros(np.shape(u))
-        slope = np.sqrt(p.pooling_cost) * self.price(p) + self._data(u, nothing, p)[1]
+        slope = np.sqrt(p.pooling_cost) * self._cost(p) + self._data(u, nothing, p)[1]
         return Profile(self.whitened((u, nothing), p), slope)
 
-    def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
+    def offset(self, z: Point, u: Array, p: Parameters) -> Array:
+        return np.asarray(self.physical(z, p)[0] - u)
+
+    def isolated_stationary_points(self, p: Parameters) -> StationaryPoints:
         """Return stationary points that copy, from the readout w = t g/(1 + t q).
 
         Stationarity in c reads w − c w² = ±k, and gives c; the definition of w is then quadratic in s. What remains is
-        stationarity in s, one function of w on each root; its sign changes are bracketed on a grid.
+        stationarity in s, one function of w on each root; its sign changes are bracketed on a grid. ``start`` is w.
         """
         t = p.strength
         low, high = self._threshold(p), np.sqrt(t * (1 + self._others(p)) / (4 * p.L))
@@ -161,11 +178,8 @@ class LinearNuclear(NuclearAction):
                 owners.append(models[row[good]])
                 points.append(self.whitened((s[good], c[good]), q[row[good]]))
                 starts.append(w[good])
-        return (
-            np.concatenate(owners),
-            tuple(np.concatenate(x) for x in zip(*points, strict=True)),
-            np.concatenate(starts),
-        )
+        owner, z = np.concatenate(owners), tuple(np.concatenate(x) for x in zip(*points, strict=True))
+        return StationaryPoints(owner, polish(self, z, p[owner]), np.concatenate(starts))
 
     def _with_ends(self, nodes: Array, p: Parameters, sign: float) -> Array:
         """Move the first node beyond each end of a solution for s, where its two roots meet, to that end."""
@@ -181,7 +195,7 @@ class LinearNuclear(NuclearAction):
 
     def _balance(self, w: Array, p: Parameters, sheet: Array, sign: Array) -> Array:
         s, c, _ = self._from_readout(w, p, sheet, sign)
-        return self._data(s, c, p)[1] + np.sign(s) * np.sqrt(p.pooling_cost) * self.price(p)
+        return self._data(s, c, p)[1] + np.sign(s) * np.sqrt(p.pooling_cost) * self._cost(p)
 
     def _from_readout(self, w: Array, p: Parameters, sheet: Array, sign: Array) -> tuple[Array, Array, Array]:
         """Return s, c, and the radicand of s (negative: no solution; then s is that of 0), at readout ``sign`` · w."""
@@ -193,7 +207,10 @@ class LinearNuclear(NuclearAction):
 
     def _threshold(self, p: Parameters) -> Array:
         """k: a mode of the shift grows from zero where the readout exceeds it."""
-        return np.asarray(self.price(p) * p.L**2 * p.kappa * p.V / (p.P * (p.V - 1)))
+        return np.asarray(self._cost(p) * p.L**2 * p.kappa * p.V / (p.P * (p.V - 1)))
+
+    def _cost(self, p: Parameters) -> Array:
+        return _per_singular_value(self.key_dim, p)
 
     def _others(self, p: Parameters) -> Array:
         """r − 1: how many modes there are besides the uniform one."""
@@ -202,7 +219,7 @@ class LinearNuclear(NuclearAction):
     def _bends(self, p: Parameters) -> tuple[Array, Array]:
         """d²s/dz² and d²c/dz²: r − 1 singular values L c of G and one √λ s cost z²/2 (r = 1: c plays no role)."""
         others = np.maximum(self._others(p), 1.0)
-        return 1 / (np.sqrt(p.pooling_cost) * self.price(p)), 1 / (p.L * others * self.price(p))
+        return 1 / (np.sqrt(p.pooling_cost) * self._cost(p)), 1 / (p.L * others * self._cost(p))
 
     def _data(self, s: Array, c: Array, p: Parameters) -> tuple[Array, ...]:
         """Return Φ(s, c) and its derivatives by s, c, ss, sc, cc (``phasekit derive nuclear``)."""
@@ -223,7 +240,7 @@ class LinearNuclear(NuclearAction):
         )
 
 
-def nuclear_action(model: Model, estimator: Estimator) -> NuclearAction:
+def nuclear_action(model: Model, estimator: Estimator) -> LinearNuclear | SoftmaxNuclear:
     """Return the effective action of a factorised head; there is one for the map estimator.
 
     Raises
@@ -242,10 +259,6 @@ def nuclear_action(model: Model, estimator: Estimator) -> NuclearAction:
     return SoftmaxNuclear(d)
 
 
-def _without_prior(p: Parameters) -> tuple[Array, ...]:
-    """Arguments of the generated functions that leave the data part Φ: the Gaussian prior vanishes for σ_g → ∞."""
-    return p.P, p.V, p.L, p.sigma_w, np.asarray(np.inf), p.kappa
-
-
-def _data_slope(gap: Array, p: Parameters) -> Array:
-    return generated.gradient(gap, *_without_prior(p))
+def _per_singular_value(key_dim: int, p: Parameters) -> Array:
+    """Return √d/σ_g, the cost of a unit of a singular value of G."""
+    return np.asarray(np.sqrt(key_dim) / p.sigma_g)

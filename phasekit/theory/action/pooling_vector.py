@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasekit.model import Parameters
-from phasekit.theory.action.base import Action, Array, Averages, Covariance, Jet, Point, Profile
+from phasekit.theory.action.base import (
+    Approximate,
+    Array,
+    Averages,
+    Covariance,
+    Isolated,
+    Jet,
+    Point,
+    Posterior,
+    StationaryPoints,
+)
 from phasekit.theory.action.generated import pooled_field
 from phasekit.theory.action.linear import copying_scale
 from phasekit.theory.action.pooling_noise import (
@@ -31,6 +41,7 @@ from phasekit.theory.action.pooling_noise import (
     solve,
     variances,
 )
+from phasekit.theory.action.search import polish
 
 _CAVEAT = (
     "approximate: with token+position inputs pooling is a vector over the vocabulary, whose fluctuations enter on "
@@ -43,21 +54,19 @@ _DESCENT, _HALVINGS, _NEAR, _SAME = 100, 6, 1e-5, 1e-3
 _LARGEST, _FLAT = 0.5, 1e-3
 
 
-class PoolingVector(Action):
+class PoolingVector(Isolated, Posterior, Approximate):
     """The posterior over G, W integrated out, as a function of the pooling vector and cG, with the noise relaxed.
 
     ``s`` is the pooling vector's mean and ``k`` its root mean square across, both as amplitudes: the posterior has both
     signs of s (as reported, s > 0 sets the sign of the head) and all directions of k, whose number of modes the action
-    counts. ``c1`` is s − cG. Minima are found by descent from six starts (:meth:`further`), not along a path.
+    counts. ``c1`` is s − cG. Minima are found by descent from six starts, not along a path.
     """
 
-    coordinates: ClassVar[tuple[str, ...]] = ("s", "k", "cG")
+    coordinates = ("s", "k", "cG")
     order_parameters: ClassVar[tuple[str, str]] = ("c1", "cG")
-    symmetric: ClassVar[bool] = False
     course: ClassVar[str] = "crossover"
-    cells: ClassVar[int] = 1
 
-    def caveat(self, p: Parameters) -> str:
+    def approximation(self, p: Parameters) -> str:
         return _CAVEAT
 
     def physical(self, z: Point, p: Parameters) -> Point:
@@ -94,14 +103,8 @@ class PoolingVector(Action):
         variance = copying_scale(p) ** 2 * np.linalg.inv(_hessian(x, relaxed(x, p), p))[..., 2, 2]
         return Covariance(variance, -variance, variance)
 
-    def path(self, p: Parameters, cells: int) -> Array:
-        return np.zeros((*p.shape, cells + 1))  # nothing to search: see further
-
-    def profile(self, u: Array, p: Parameters) -> Profile:
-        return Profile((u, u, u), u)  # of an empty path
-
     @np.errstate(invalid="ignore")
-    def further(self, p: Parameters) -> tuple[NDArray[np.int64], Point, Array]:
+    def isolated_stationary_points(self, p: Parameters) -> StationaryPoints:
         """Return what is reached from the prior's point, from strong pooling of both kinds, and from copying.
 
         ``start`` numbers the starts, from 0.
@@ -113,7 +116,9 @@ class PoolingVector(Action):
         found = np.isfinite(relaxed(x, p[owner])).all(-1, keepdims=True)  # also without the descent's warm start
         x = np.where(found, x, np.nan)
         new = ~_met_before(x.reshape(-1, count, 3)).ravel()
-        return owner[new], tuple(np.moveaxis(x[new], -1, 0)), (np.flatnonzero(new) % count).astype(float)
+        start = (np.flatnonzero(new) % count).astype(float)
+        z = polish(self, tuple(np.moveaxis(x[new], -1, 0)), p[owner[new]])
+        return StationaryPoints(owner[new], z, start)
 
 
 def _stacked(z: Point) -> Array:

@@ -4,9 +4,9 @@
 
 with ln Z₁ from :mod:`phasekit.theory.action.row_sample`. At a stationary point L θ = −Φ_g and L η = −Φ_q. For given θ
 the two conditions leave one strength of the data t = Pσ_w²/(κV): the stationary points of a system form one curve, with
-t, η and the copy weight g as functions of θ, whatever P and κ. The coordinate is the θ of that curve, and stands for
-its g: at another P the point is the state of that g with q relaxed, whose own field is another one. (To relax q at
-fixed field isn't possible everywhere: for large fields two solutions meet and vanish.)
+t, η and the copy weight g as functions of θ, whatever P and κ. Points are labelled by the θ of that
+curve. Off the curve, at another P, the label means: the state with the same g and with q relaxed; its actual field
+differs. (To relax q at fixed field isn't possible everywhere: for large fields two solutions meet and vanish.)
 """
 
 from __future__ import annotations
@@ -24,7 +24,21 @@ from scipy.optimize import brentq
 from phasekit.errors import InputError
 from phasekit.model import Parameters
 from phasekit.scores import Score
-from phasekit.theory.action.base import Action, Array, Averages, Covariance, Jet, Point, Profile, pattern_norm
+from phasekit.theory.action.base import (
+    Approximate,
+    Array,
+    Averages,
+    Coarse,
+    Covariance,
+    Curved,
+    Fluctuating,
+    Jet,
+    Point,
+    Posterior,
+    Profile,
+    pattern_norm,
+    share,
+)
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.action.row_sample import Cumulants, RowSample, data_strength, row_sample, squeeze
 
@@ -75,7 +89,7 @@ class _State(NamedTuple):
     stiffness: float
 
 
-class RowPosterior(Action):
+class RowPosterior(Curved, Coarse, Posterior, Fluctuating, Approximate):
     """The posterior over G of a normalised score, in the row-level mean field.
 
     Positional inputs. The whitened coordinate is θ √L times the prior's standard deviation of the copy weight of a row.
@@ -86,16 +100,15 @@ class RowPosterior(Action):
     score : Score
     """
 
-    coordinates: ClassVar[tuple[str, ...]] = ("theta",)
+    coordinates = ("theta",)
     order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
-    symmetric: ClassVar[bool] = False
     course: ClassVar[str] = "folds"
     cells: ClassVar[int] = 200
 
     def __init__(self, score: Score) -> None:
         self.score = score
 
-    def caveat(self, p: Parameters) -> str | None:
+    def approximation(self, p: Parameters) -> str | None:
         if p.inputs == "token+position":
             return (
                 "approximate: the content blocks of G, whose noise lets rows with equal tokens fluctuate together, are "
@@ -106,6 +119,14 @@ class RowPosterior(Action):
     def curve_nodes(self, p: Parameters) -> Array:
         curves = [self._curve(one) for one in _each(p)]
         return np.stack([np.geomspace(curve.theta[0], curve.trusted, 60) for curve in curves])
+
+    def balancing_strength(self, u: Array, p: Parameters) -> Array:
+        shape = np.broadcast_shapes(np.shape(u), p.shape)
+        flat, log_u = _broadcast(p, shape), np.log(np.broadcast_to(u, shape)).reshape(-1)
+        log_t = np.empty(log_u.size)
+        for system, members in _systems(flat):
+            log_t[members] = self._curve(system).log_t(log_u[members])
+        return np.exp(log_t.reshape(shape))
 
     def physical(self, z: Point, p: Parameters) -> Point:
         return (z[0] * self._scale(p),)
@@ -135,6 +156,9 @@ class RowPosterior(Action):
     def averages(self, z: Point, p: Parameters) -> Averages:
         g, q = self._each_state(z[0] * self._scale(p), p, lambda one, state: (state.row.g, state.row.q), 2)
         return Averages(np.ones_like(g), np.ones_like(g), g, q)
+
+    def copying_share(self, z: Point, p: Parameters) -> Array:
+        return share(self.averages(z, p))
 
     def covariance(self, z: Point, p: Parameters) -> Covariance:
         """Return 1/F''(g) for the variance of g; a1 = 1 − aG moves against aG."""
@@ -200,6 +224,9 @@ class RowPosterior(Action):
             place = np.log(np.maximum(flat_u[members], curve.theta[0]))  # below, no copying: the prior wins
             slope[members] = curve.log_t(place) - log_t[members]
         return Profile((u / self._scale(p),), slope.reshape(shape))
+
+    def offset(self, z: Point, u: Array, p: Parameters) -> Array:
+        return np.asarray(z[0] * self._scale(p) - u)
 
     def _scale(self, p: Parameters) -> Array:
         """θ of one unit of z: the prior alone gives F = L θ² Var(g)/2."""

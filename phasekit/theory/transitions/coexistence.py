@@ -64,7 +64,7 @@ def coexistence(curve: Curve, softest: Array) -> Coexistence:
     last = curve.nodes[:, -1]
     low_fold = solve.root(curve.curvature, curve.nodes[:, 0], softest, curve.p)
     high_fold = solve.root(curve.curvature, softest, last, curve.p)
-    into_kink = (softest == last) & np.isfinite(curve.action.end_of_rise(curve.p))
+    into_kink = (softest == last) & np.isfinite(curve.end_of_rise())
     near = ~into_kink & (high_fold - low_fold < _NARROW * low_fold)
     far = np.flatnonzero(~near)
     parts = [(far, _far(curve[far], low_fold[far], np.where(into_kink, last, high_fold)[far], into_kink[far]))]
@@ -81,7 +81,7 @@ def coexistence(curve: Curve, softest: Array) -> Coexistence:
 def _far(curve: Curve, low_fold: Array, high_fold: Array, into_kink: NDArray[np.bool_]) -> Coexistence:
     action, p = curve.action, curve.p
     last = curve.nodes[:, -1] * np.where(into_kink, _TOWARDS_KINK, 1.0)
-    lower = np.log(np.where(into_kink, action.end_of_rise(p), curve.at(high_fold, p).P))
+    lower = np.log(np.where(into_kink, curve.end_of_rise(), curve.at(high_fold, p).P))
     log_window = np.stack([lower, np.log(curve.at(low_fold, p).P)], axis=-1)
 
     def stationary(log_P: Array, p: Parameters, *ends: Array) -> tuple[Parameters, list[Array]]:

@@ -14,7 +14,7 @@ import numpy as np
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model
 from phasekit.theory.action import action_for
-from phasekit.theory.action.base import Array
+from phasekit.theory.action.base import Array, Curved
 from phasekit.theory.transitions.curve import Curve
 from phasekit.theory.transitions.endpoint import Family, critical_endpoint
 from phasekit.theory.transitions.table import locate, parameters_without_P
@@ -71,6 +71,7 @@ def critical_exponents(model: Model, family: Family, estimator: Estimator = "map
     if np.isnan(centre):
         raise InputError("between", list(family.between), "the passage is the same at both ends: no endpoint between")
     action, p = action_for(model, estimator), parameters_without_P(model).ravel()
+    assert isinstance(action, Curved)  # there was an endpoint
     ends = locate(action, family.at(np.array(family.between), p[[0, 0]]))
     side = 1 if np.isfinite(ends["P_star"][1]) else -1  # where there are jumps
     beyond = centre * (1 + side * _BEYOND)

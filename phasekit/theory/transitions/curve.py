@@ -7,10 +7,7 @@ from numpy.typing import NDArray
 
 from phasekit.model import Parameters
 from phasekit.theory import solve
-from phasekit.theory.action import Action
-from phasekit.theory.action.base import Array, Point
-
-_LOG_RANGE = 80.0  # half the range of ln P that is searched around ln(κV/σ_w²)
+from phasekit.theory.action.base import Array, Curved, Kinked, Point
 
 
 class Curve:
@@ -20,13 +17,13 @@ class Curve:
 
     Parameters
     ----------
-    action : Action
+    action : Curved
     p : Parameters
         Flat; its P is ignored.
     nodes : array, shape (models, nodes), optional
     """
 
-    def __init__(self, action: Action, p: Parameters, nodes: Array | None = None) -> None:
+    def __init__(self, action: Curved, p: Parameters, nodes: Array | None = None) -> None:
         self.action, self.p = action, p
         self.nodes = action.curve_nodes(p) if nodes is None else nodes
 
@@ -35,15 +32,7 @@ class Curve:
 
     def at(self, u: Array, p: Parameters) -> Parameters:
         """Return the parameters with the P that makes ``u`` stationary."""
-        strength = self.action.balancing_strength(u, p)
-        if strength is not None:
-            return p.with_strength(strength)
-        centre = np.log(p.with_strength(1.0).P) + np.zeros(np.shape(u))
-        log_P = solve.root(self._slope_at_log_P, centre - _LOG_RANGE, centre + _LOG_RANGE, p, u)
-        return p.replace(P=np.exp(log_P))
-
-    def _slope_at_log_P(self, log_P: Array, p: Parameters, u: Array) -> Array:
-        return self.action.profile(u, p.replace(P=np.exp(log_P))).slope
+        return p.with_strength(self.action.balancing_strength(u, p))
 
     def point(self, u: Array, p: Parameters) -> Point:
         return self.action.profile(u, p).points
@@ -69,12 +58,16 @@ class Curve:
     def steepest(self) -> Array:
         """Return the P at which ln g rises fastest with ln P; NaN if that is at an end of the curve.
 
-        A rise that gets ever steeper until the copy entry has all the weight is fastest there, where it ends in a kink.
+        Where the rise gets steeper up to a kink of the action, at which the copy entry has all the weight, it is the P
+        of the kink: beyond it g stays constant.
         """
         u, _ = self._lowest(self.flatness)
         inside, at_kink = (u > self.nodes[:, 0]) & (u < self.nodes[:, -1]), u == self.nodes[:, -1]
-        end = np.where(at_kink, self.action.end_of_rise(self.p), np.nan)
-        return np.where(inside, self.at(u, self.p).P, end)
+        return np.where(inside, self.at(u, self.p).P, np.where(at_kink, self.end_of_rise(), np.nan))
+
+    def end_of_rise(self) -> Array:
+        """Return the P from which on g stays constant in a kink of the action; NaN where it never does."""
+        return self.action.end_of_rise(self.p) if isinstance(self.action, Kinked) else np.full(self.p.shape, np.nan)
 
     def _lowest(self, function: solve.Function) -> tuple[Array, Array]:
         """Return position and value of the smallest value of a function along the curve."""

@@ -18,7 +18,7 @@ from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters, axes_of
 from phasekit.theory import solve
 from phasekit.theory.action import Action, action_for
-from phasekit.theory.action.base import Array
+from phasekit.theory.action.base import Array, Curved
 from phasekit.theory.transitions.course import course_of
 from phasekit.theory.transitions.curve import Curve
 from phasekit.theory.transitions.table import model_attributes, parameters_without_P
@@ -81,6 +81,7 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
     base = models if isinstance(models, Model) else models.base
     action = action_for(base, estimator)
     _check(base, models, family, action)
+    assert isinstance(action, Curved)  # what can end
     grid = {} if isinstance(models, Model) else models.axes
     p = parameters_without_P(models).ravel()
     low, high = (np.full(p.shape, float(end)) for end in family.between)
@@ -96,7 +97,7 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
     return xr.Dataset(variables, coords=grid).assign_attrs(attributes)
 
 
-def _describe(action: Action, family: Family, found: Array, p: Parameters) -> dict[str, Array]:
+def _describe(action: Curved, family: Family, found: Array, p: Parameters) -> dict[str, Array]:
     first, second = action.order_parameters
     names = (family.axis, "P", first, second, "loss", "gradient", "softest", "tilt")
     result = {name: np.full(p.shape, np.nan) for name in names}

@@ -14,7 +14,7 @@ import numpy as np
 
 from phasekit.model import Parameters
 from phasekit.theory.action import Action
-from phasekit.theory.action.base import Array
+from phasekit.theory.action.base import Array, Curved, Fluctuating
 from phasekit.theory.transitions.coexistence import coexistence
 from phasekit.theory.transitions.course import Course, Verdict, nan_to_none
 from phasekit.theory.transitions.crossover import global_minimum
@@ -55,6 +55,7 @@ class Folds(Course):
             also ``P_star_error`` (standard error of the row averages) and ``P_star_with_fluctuations`` (where the
             branches are equal with the Gaussian fluctuations around each); ``failed``.
         """
+        assert isinstance(action, Curved)
         curve = Curve(action, p)
         u, softest = curve.softest()
         folded = np.flatnonzero(softest < 0)
@@ -136,10 +137,9 @@ def _jump(curve: Curve, softest: Array) -> dict[str, Array]:
     }
     # F₁ − F₂ changes with P at the rate (loss₁ − loss₂)/(2κ): the envelope theorem.
     rate = (result["loss"][..., 1] - result["loss"][..., 0]) / (2 * there.kappa)
-    error, shifts = action.uncertainty(low, high, there), [action.fluctuation(z, there) for z in pair]
-    if error is not None:
-        result["P_star_error"] = np.abs(error / rate)
-    if shifts[0] is not None and shifts[1] is not None:
+    if isinstance(action, Fluctuating):
+        shifts = [action.fluctuation(z, there) for z in pair]
+        result["P_star_error"] = np.abs(action.uncertainty(low, high, there) / rate)
         result["P_star_with_fluctuations"] = there.P - (shifts[1] - shifts[0]) / rate
     orders = [action.order(z, there) for z in pair]
     for k, name in enumerate(action.order_parameters):

@@ -52,7 +52,7 @@ def values_at(model, *x):
     action = action_for(model)
     p = model.parameters()
     x = tuple(np.asarray(v, dtype=float) for v in x)
-    z = action.whitened(x, p) if len(x) == 2 else (np.sqrt(2 * x[0] / action._bend(p)),)
+    z = action.whitened(x, p) if len(x) == 2 else action.price.place(x[0], p).point
     return action, p, z
 
 
@@ -172,7 +172,7 @@ def test_fewer_dimensions_than_copying_needs():
         find_minima(model)
     action, p = SoftmaxNuclear(4), model.parameters().ravel()
     gaps = np.linspace(0, 6, 4001)
-    bound = min(action.jet((np.sqrt(2 * gaps / action._bend(p)),), p).value)
+    bound = min(action.jet(action.price.place(gaps, p).point, p).value)
     free = free_energies(model, 24)[0]
     assert bound < free < 1.3 * bound
 

@@ -1,0 +1,96 @@
+"""What the logits of a normalised row cost, and the weight that they buy: all that sets one score apart from another.
+
+A *price* is one curve of states, the cheapest logits for each log odds δ of the copy entry, numbered by a path
+coordinate u that grows with δ. The data part of the action depends on δ alone (:mod:`.two_level`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from phasekit.model import Parameters
+from phasekit.theory.action.base import Array, Point
+
+_CURVE_NODES = 400
+#: The curve of stationary points is followed up to this copy weight.
+_COPYING = 0.99
+
+
+class State(NamedTuple):
+    """Any logits: their whitened coordinates, so that they cost ‖z‖²/2, and δ with its derivatives in z."""
+
+    z: tuple[Array, ...]
+    delta: Array
+    first: tuple[Array, ...]
+    second: tuple[Array, ...]
+    """Upper triangle by rows: (11,) of one coordinate, (11, 12, 22) of two."""
+
+
+class Place(NamedTuple):
+    """The cheapest logits at a path coordinate: their point, δ there, and what the last bit of δ costs, d cost/dδ."""
+
+    point: Point
+    delta: Array
+    force: Array
+
+
+class Price(ABC):
+    """What log odds cost under one score; vectorised over models and points.
+
+    Attributes
+    ----------
+    coordinates : names of the physical coordinates
+    """
+
+    coordinates: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def physical(self, point: Point, p: Parameters) -> Point:
+        """Turn a point into physical coordinates."""
+
+    @abstractmethod
+    def state(self, point: Point, p: Parameters) -> State:
+        """Return cost and log odds of any point."""
+
+    @abstractmethod
+    def place(self, u: Array, p: Parameters) -> Place:
+        """Return the cheapest state at path coordinates ``u``."""
+
+    @abstractmethod
+    def path(self, p: Parameters, cells: int) -> Array:
+        """Return nodes of u that cover every minimum, shape (models, cells + 1); see :class:`.base.Profiled`."""
+
+
+def nodes_up_to_copying(price: Price, p: Parameters) -> Array:
+    """Return nodes of u from no copying to a copy weight above 0.99, shape (models, nodes); the P of ``p`` is ignored.
+
+    NaN where a number of the model is NaN, or where no P gets there that float64 can hold.
+    """
+    p = p.with_strength(1.0)
+    while True:
+        nodes = price.path(p, _CURVE_NODES)
+        last = price.place(nodes[:, -1], p)
+        copying = 1 / (1 + (p.L - 1) * np.exp(-last.delta))
+        lost = np.isnan(copying + last.force) | ~np.isfinite(p.P)
+        ended = lost | (copying > _COPYING)
+        if ended.all():
+            return np.where(lost[:, None], np.nan, nodes[:, 1:])
+        p = p.replace(P=np.where(ended, p.P, 10 * p.P))
+
+
+def gap_scale(p: Parameters) -> Array:
+    """Return the prior standard deviation of the gap between the copy entry's logit and the others'."""
+    return np.asarray(p.sigma_g / np.sqrt(p.L - 1))
+
+
+def affordable_gap(p: Parameters) -> Array:
+    """Return three times the gap whose prior alone costs all that the data can give; no minimum was found beyond."""
+    return 3 * p.sigma_g * np.sqrt(p.P / (p.kappa * (p.L - 1))) + 1e-3 + np.zeros(p.shape)
+
+
+def even_in_asinh(last: Array, cells: int) -> Array:
+    """Return nodes from 0 to ``last`` in even steps of asinh: they resolve coordinates from 1 to thousands alike."""
+    return np.sinh(np.arcsinh(last)[..., None] * np.linspace(0.0, 1.0, cells + 1))

@@ -1,0 +1,119 @@
+"""Scores with smooth log odds δ(u, v), map estimator: the softmax family and its mixtures (docs/theory.md, section 6).
+
+Logits are u on the copy entry and v on the others. In terms of the gap u − v and the row mean m the prior costs
+[(L−1) gap² + λ m²]/(2σ_g²), λ the pooling cost. At a stationary point both feel the same −Φ'(δ):
+λ m δ_gap = (L−1) gap δ_m contains neither the data nor P. So the stationary points of all P lie on one curve m(gap).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from phasekit.model import Parameters
+from phasekit.scores import Score
+from phasekit.theory import solve
+from phasekit.theory.action.base import Array, Curved, Point
+from phasekit.theory.action.log_odds import OddsJet, log_odds_of
+from phasekit.theory.action.price import (
+    Place,
+    Price,
+    State,
+    affordable_gap,
+    even_in_asinh,
+    gap_scale,
+    nodes_up_to_copying,
+)
+from phasekit.theory.action.two_level import TwoLevelMap
+
+
+class SmoothPrice(Price):
+    """The path coordinate is the gap; the mean is the cheapest one.
+
+    Raises
+    ------
+    InputError
+        For a score without smooth log odds.
+    """
+
+    coordinates: ClassVar[tuple[str, ...]] = ("gap", "mean")
+
+    def __init__(self, score: Score) -> None:
+        self._odds = log_odds_of(score)
+
+    def physical(self, point: Point, p: Parameters) -> Point:
+        return point[0] * gap_scale(p), point[1] * _mean_scale(p)
+
+    def state(self, point: Point, p: Parameters) -> State:
+        odds = self._at(self.physical(point, p), p)
+        (gap, mean), (gap_gap, gap_mean, mean_mean) = _slopes(odds, p), _bends(odds, p)
+        a, b = gap_scale(p), _mean_scale(p)
+        return State(point, odds.value, (a * gap, b * mean), (a**2 * gap_gap, a * b * gap_mean, b**2 * mean_mean))
+
+    def place(self, u: Array, p: Parameters) -> Place:
+        mean = self._relaxed_mean(u, p)
+        odds = self._at((u, mean), p)
+        force = u * (p.L - 1) / (p.sigma_g**2 * _slopes(odds, p)[0])
+        return Place((u / gap_scale(p), mean / _mean_scale(p)), odds.value, force)
+
+    def path(self, p: Parameters, cells: int) -> Array:
+        return even_in_asinh(affordable_gap(p), cells)
+
+    def _at(self, x: Point, p: Parameters) -> OddsJet:
+        """Return the log odds at a gap and a mean."""
+        gap, mean = x
+        return self._odds.jet(mean + gap * (1 - 1 / p.L), mean - gap / p.L, p)
+
+    def _relaxed_mean(self, gap: Array, p: Parameters) -> Array:
+        """Return the m with λ m δ_gap = (L−1) gap δ_m: on the side of the pull, no further than a whole gap."""
+        gap = np.broadcast_to(gap, np.broadcast_shapes(np.shape(gap), p.shape))
+
+        def balance(mean: Array) -> tuple[Array, Array]:
+            odds = self._at((gap, mean), p)
+            (on_gap, on_mean), (_, gap_mean, mean_mean) = _slopes(odds, p), _bends(odds, p)
+            value = p.pooling_cost * mean * on_gap - (p.L - 1) * gap * on_mean
+            return value, p.pooling_cost * (on_gap + mean * gap_mean) - (p.L - 1) * gap * mean_mean
+
+        pull = balance(np.zeros(gap.shape))[0]
+        pull = np.where(
+            np.abs(pull) <= 1e-15 * (p.L - 1) * np.abs(gap), 0.0, pull
+        )  # rounding, of shift-invariant scores
+        if not pull.any():
+            return np.zeros(gap.shape)
+        return solve.newton(balance, np.where(pull > 0, -gap, 0.0), np.where(pull < 0, gap, 0.0), np.zeros(gap.shape))
+
+
+class SmoothMap(TwoLevelMap, Curved):
+    """S(gap, mean) of a score with smooth log odds.
+
+    Raises
+    ------
+    InputError
+        For a score without smooth log odds.
+    """
+
+    def __init__(self, score: Score) -> None:
+        super().__init__(SmoothPrice(score))
+
+    def curve_nodes(self, p: Parameters) -> Array:
+        return nodes_up_to_copying(self.price, p)
+
+
+def _slopes(odds: OddsJet, p: Parameters) -> tuple[Array, Array]:
+    """Return ∂δ/∂gap and ∂δ/∂mean: du/dgap = 1 − 1/L, dv/dgap = −1/L, du/dm = dv/dm = 1."""
+    return odds.u * (1 - 1 / p.L) - odds.v / p.L, odds.u + odds.v
+
+
+def _bends(odds: OddsJet, p: Parameters) -> tuple[Array, Array, Array]:
+    """Return the second derivatives of δ: gap gap, gap mean, mean mean."""
+    up, down = 1 - 1 / p.L, -1 / p.L
+    return (
+        odds.uu * up**2 + 2 * odds.uv * up * down + odds.vv * down**2,
+        odds.uu * up + odds.uv * (up + down) + odds.vv * down,
+        odds.uu + 2 * odds.uv + odds.vv,
+    )
+
+
+def _mean_scale(p: Parameters) -> Array:
+    return np.asarray(p.sigma_g / np.sqrt(p.pooling_cost))
