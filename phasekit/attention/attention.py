@@ -7,12 +7,14 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from phasekit.attention.call import Call, read_call
+from phasekit.attention.call import Call, alike, read_call
 from phasekit.attention.explicit import explicit_attention
 from phasekit.attention.lean.autograd import lean_attention
 from phasekit.attention.lean.flex import flex_attention
 from phasekit.attention.lean.passes import Plan
-from phasekit.attention.paths import Choice, choose_path
+from phasekit.attention.paths import PATHS, Choice, choose_path
+from phasekit.checks import one_of, whole_number
+from phasekit.errors import InputError
 from phasekit.scores import ElementwiseSoftmax, Score, get_score
 
 
@@ -70,10 +72,17 @@ def scored_attention(
     """
     score = score if isinstance(score, Score) else get_score(score)
     choice = choose_path(score, query, key, value, attn_mask, dropout_p=dropout_p, path=path)
+    query, key, value = alike(query, key, value)
     call = read_call(score, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, parameters, offset)
-    whole = choice.path == "explicit" or call.empty  # nothing can be cut into blocks
-    output = explicit_attention(call)[0] if whole else _in_blocks(choice.path, call)
+    output, _ = run(call, choice.path)
     return output[0] if query.dim() == key.dim() == value.dim() == 2 else output
+
+
+def run(call: Call, path: str) -> tuple[Tensor, Tensor | None]:
+    """Return the output of a call, and its weights before dropout if the path has them."""
+    if path == "explicit" or call.empty or call.query.is_meta:  # without numbers nothing can be cut into blocks
+        return explicit_attention(call)
+    return _in_blocks(path, call), None
 
 
 class ScoredAttention(nn.Module):
@@ -106,8 +115,9 @@ class ScoredAttention(nn.Module):
     def __init__(self, heads: int, score: Score | str = "ssa", *, learn: bool = True, path: str = "auto") -> None:
         super().__init__()
         self.score = score if isinstance(score, Score) else get_score(score)
-        self.score_parameters = self.score.make_parameters(heads) if learn else None
-        self.path = path
+        self.heads = whole_number("heads", heads, least=1)
+        self.score_parameters = self.score.make_parameters(self.heads) if learn else None
+        self.path = one_of("path", path, PATHS)
         self.last_path: Choice | None = None
 
     def forward(
@@ -125,6 +135,9 @@ class ScoredAttention(nn.Module):
     ) -> Tensor:
         """Return the output; arguments and errors as in :func:`scored_attention`."""
         self.last_path = choose_path(self.score, query, key, value, attn_mask, dropout_p=dropout_p, path=self.path)
+        given = query.shape[-3] if query.dim() > 2 else 1
+        if self.score_parameters is not None and self.heads not in (1, given):
+            raise InputError("query", tuple(query.shape), f"must have {self.heads} heads, as the learned parameters do")
         return scored_attention(
             query,
             key,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from phasekit.checks import real_number, whole_number
 from phasekit.errors import InputError
 from phasekit.scores import Score
 from phasekit.scores.masks import check_mask
@@ -87,10 +89,12 @@ def read_call(
         One line that names the argument, its value and what is allowed.
     """
     for name, tensor in (("query", query), ("key", key), ("value", value)):
-        if tensor.dim() < 2:
-            raise InputError(name, tuple(tensor.shape), "must have at least the axes (length, dim)")
         if not tensor.is_floating_point() or tensor.dtype != query.dtype:
             raise InputError(name, str(tensor.dtype), "query, key and value must have the same floating-point dtype")
+    others = {"key": key, "value": value, "attn_mask": mask, **(parameters or {})}
+    for name, given in others.items():
+        if given is not None and given.device != query.device and (given.dim() or given.is_meta):
+            raise InputError(name, str(given.device), f"must be on the query's device, {query.device}")
     query, key, value = (tensor[None] if tensor.dim() == 2 else tensor for tensor in (query, key, value))
     heads, shared = query.shape[-3], key.shape[-3]
     if not query.shape[-1]:
@@ -103,13 +107,33 @@ def read_call(
         raise InputError("key", tuple(key.shape), allowed)
     if value.shape[-3:-1] != key.shape[-3:-1]:
         raise InputError("value", tuple(value.shape), f"heads and length must be the key's, {tuple(key.shape[-3:-1])}")
-    if not 0 <= dropout < 1:
-        raise InputError("dropout_p", dropout, "must be at least 0 and below 1")
+    dropout = probability("dropout_p", dropout)
+    scale = query.shape[-1] ** -0.5 if scale is None else real_number("scale", scale)
+    offset = whole_number("offset", offset)
     lead = _lead(query, key, value)
     if mask is not None:
         check_mask("attn_mask", mask, (*lead, heads, query.shape[-2], key.shape[-2]))
-    scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
-    return Call(score, query, key, value, mask, float(dropout), causal, scale, parameters, offset)
+    return Call(score, query, key, value, mask, dropout, causal, scale, parameters, offset)
+
+
+def probability(name: str, value: float) -> float:
+    """Return the probability with which a weight is dropped; InputError unless it is at least 0 and below 1."""
+    if not 0 <= real_number(name, value) < 1:
+        raise InputError(name, value, "must be at least 0 and below 1")
+    return float(value)
+
+
+def alike(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors of one dtype: under autocast, models may mix what autocast lowered with what they kept."""
+    if len({tensor.dtype for tensor in tensors}) == 1 or not torch.is_autocast_enabled(tensors[0].device.type):
+        return tensors
+    return tuple(tensor.to(torch.get_autocast_dtype(tensors[0].device.type)) for tensor in tensors)
+
+
+def outside_autocast(tensor: Tensor) -> AbstractContextManager[None]:
+    """Return a context in which products keep the dtype of queries and keys, so that no length changes the output's."""
+    on = not tensor.is_meta and torch.is_autocast_enabled(tensor.device.type)
+    return torch.autocast(tensor.device.type, enabled=False) if on else nullcontext()
 
 
 def _lead(*tensors: Tensor) -> tuple[int, ...]:

@@ -5,26 +5,28 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from phasekit.attention.call import Call
+from phasekit.attention.call import Call, outside_autocast
 
 
 def explicit_weights(call: Call) -> Tensor:
     """Return the attention weights (..., heads, queries, keys), before dropout."""
-    return call.score.attention_weights(
-        call.query,
-        share(call.key, call.heads),
-        scale=call.scale,
-        mask=_with_causality(call) if call.causal else call.mask,
-        parameters=call.parameters,
-        offset=call.offset,
-    )
+    with outside_autocast(call.query):
+        return call.score.attention_weights(
+            call.query,
+            share(call.key, call.heads),
+            scale=call.scale,
+            mask=_with_causality(call) if call.causal else call.mask,
+            parameters=call.parameters,
+            offset=call.offset,
+        )
 
 
 def explicit_attention(call: Call) -> tuple[Tensor, Tensor]:
     """Return the output (..., heads, queries, value dim), and the weights before dropout."""
     weights = explicit_weights(call)
     dropped = torch.nn.functional.dropout(weights, call.dropout) if call.dropout else weights
-    return dropped @ share(call.value, call.heads), weights
+    with outside_autocast(call.query):
+        return dropped @ share(call.value, call.heads), weights
 
 
 def share(tensor: Tensor, heads: int) -> Tensor:

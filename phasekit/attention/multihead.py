@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from phasekit.attention.attention import ScoredAttention
-from phasekit.attention.call import read_call
+from phasekit.attention.call import probability, read_call
 from phasekit.attention.explicit import explicit_weights
+from phasekit.checks import whole_number
 from phasekit.errors import InputError
 from phasekit.scores import Score
 
@@ -52,17 +55,19 @@ class ScoredMultiheadAttention(nn.Module):
         path: str = "auto",
     ) -> None:
         super().__init__()
-        if num_heads < 1 or embed_dim % num_heads:
+        embed_dim = whole_number("embed_dim", embed_dim, least=1)
+        if embed_dim % whole_number("num_heads", num_heads, least=1):
             raise InputError("num_heads", num_heads, f"must divide embed_dim = {embed_dim}")
-        self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
-        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
-        if self.kdim == self.vdim == embed_dim:
-            shapes = {"in_proj_weight": (3 * embed_dim, embed_dim)}
-        else:
-            dims = {"q": embed_dim, "k": self.kdim, "v": self.vdim}
-            shapes = {f"{name}_proj_weight": (embed_dim, dim) for name, dim in dims.items()}
-        for name, shape in shapes.items():
-            self.register_parameter(name, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
+        self.embed_dim, self.num_heads = embed_dim, int(num_heads)
+        self.dropout = probability("dropout", dropout)
+        self.kdim = whole_number("kdim", embed_dim if kdim is None else kdim, least=1)
+        self.vdim = whole_number("vdim", embed_dim if vdim is None else vdim, least=1)
+        joint = self.kdim == self.vdim == embed_dim
+        dims = {"q": embed_dim, "k": self.kdim, "v": self.vdim}
+        shapes = {f"{name}_proj_weight": None if joint else (embed_dim, dim) for name, dim in dims.items()}
+        for name, shape in {**shapes, "in_proj_weight": (3 * embed_dim, embed_dim) if joint else None}.items():
+            matrix = None if shape is None else nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+            self.register_parameter(name, matrix)
         empty = torch.empty(3 * embed_dim, device=device, dtype=dtype)
         self.in_proj_bias = nn.Parameter(empty) if bias else None
         self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
@@ -72,7 +77,7 @@ class ScoredMultiheadAttention(nn.Module):
     def reset_parameters(self) -> None:
         """Initialise the projections as torch does, and put the score's parameters to their start."""
         for name, parameter in self.named_parameters(recurse=False):
-            nn.init.zeros_(parameter) if name.endswith("bias") else nn.init.xavier_uniform_(parameter)
+            nn.init.zeros_(parameter) if "bias" in name else nn.init.xavier_uniform_(parameter)
         if self.out_proj.bias is not None:
             nn.init.zeros_(self.out_proj.bias)
         if self.attention.score_parameters is not None:
@@ -139,22 +144,23 @@ class ScoredMultiheadAttention(nn.Module):
 
     def _project(self, *inputs: Tensor) -> list[Tensor]:
         """Return queries, keys and values, (batch, heads, length, head dim)."""
-        weights = dict(self.named_parameters(recurse=False))
-        joint = weights.get("in_proj_weight")
-        matrices = [weights[f"{name}_proj_weight"] for name in "qkv"] if joint is None else joint.chunk(3)
+        # as attributes: pruning, parametrisations and functional calls put other tensors there
+        joint: Any = self.in_proj_weight
+        matrices = joint.chunk(3) if joint is not None else [getattr(self, f"{name}_proj_weight") for name in "qkv"]
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         projected = []
         for given, matrix, bias in zip(inputs, matrices, biases, strict=True):
             if given.shape[-1] != matrix.shape[1]:
                 raise InputError("dim", given.shape[-1], f"must be {matrix.shape[1]}")
             flat = nn.functional.linear(given, matrix, bias)
-            projected.append(flat.view(*flat.shape[:2], self.num_heads, -1).transpose(1, 2))
+            shape = (self.num_heads, self.embed_dim // self.num_heads)
+            projected.append(flat.view(*flat.shape[:2], *shape).transpose(1, 2))
         return projected
 
     def _mask(self, attn_mask: Tensor | None, padding: Tensor | None, batch: int) -> Tensor | None:
         """Join the two masks into one of the kind that attention takes (True: may attend)."""
         if attn_mask is not None and attn_mask.dim() == 3:
-            attn_mask = attn_mask.reshape(batch, -1, *attn_mask.shape[1:])
+            attn_mask = attn_mask.reshape(batch, self.num_heads, *attn_mask.shape[1:])
         if padding is not None:
             padding = padding[:, None, None, :]
         given = [mask for mask in (attn_mask, padding) if mask is not None]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from phasekit.checks import one_of
 from phasekit.errors import InputError
 from phasekit.scores import ElementwiseSoftmax, Score
 
@@ -50,14 +51,18 @@ def choose_path(
     for name, tensor in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
         if not isinstance(tensor, Tensor) and not (tensor is None and name == "attn_mask"):
             raise InputError(name, tensor, "must be a tensor")
-    if path not in PATHS:
-        raise InputError("path", path, f"must be one of {', '.join(PATHS)}")
+        if tensor is not None and tensor.dim() < 2 and name != "attn_mask":
+            raise InputError(name, tuple(tensor.shape), "must have at least the axes (length, dim)")
+    one_of("path", path, PATHS)
     if path == "explicit":
         return Choice("explicit", "asked for")
     reasons = {"lean": _why_not_lean(score), "flex": _why_not_flex(score, query, key, value, attn_mask, dropout_p)}
     if path != "auto":
         if reasons[path] is not None:
             raise InputError("path", path, f"{reasons[path]}; use path='explicit' or 'auto'")
+        if torch.compiler.is_exporting():
+            allowed = "can't be exported: its blocks depend on the numbers; use path='explicit' or 'auto'"
+            raise InputError("path", path, allowed)
         return Choice(path, "asked for")
     if reasons["lean"] is not None:
         return Choice("explicit", reasons["lean"])

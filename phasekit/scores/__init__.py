@@ -18,7 +18,7 @@ from phasekit.scores.ssa import SSA
 from phasekit.scores.temperature import TemperatureSoftmax
 
 if TYPE_CHECKING:
-    from phasekit.scores.parameters import ScoreParameters, parameter_groups
+    from phasekit.scores.parameters import ScoreParameters, learned_values, parameter_groups
 
 for _score in (CosFormer, Entmax, Linear, Mixture, PerHead, SASoftmax, Softmax, Sparsemax, SSA, TemperatureSoftmax):
     register(_score)
@@ -38,6 +38,7 @@ __all__ = [
     "Sparsemax",
     "TemperatureSoftmax",
     "get_score",
+    "learned_values",
     "names",
     "parameter_groups",
     "parse_score",
@@ -47,6 +48,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import what needs torch on first use only."""
-    if name in ("ScoreParameters", "parameter_groups"):
+    if name in ("ScoreParameters", "learned_values", "parameter_groups"):
         return getattr(importlib.import_module("phasekit.scores.parameters"), name)
     raise AttributeError(f"module 'phasekit.scores' has no attribute {name!r}")

@@ -198,9 +198,11 @@ class Score(Description):
             value = given[name]
             if isinstance(value, float | int):
                 value = logits.new_tensor(value, dtype=compute_dtype(logits))
-            if value.dim() and tuple(value.shape[-2:]) != (1, 1):
-                shape = tuple(value.shape)
-                raise InputError(f"score {self.name}: {name}", shape, "its shape must be () or (..., heads, 1, 1)")
+            heads = logits.shape[-3] if logits.dim() > 2 else 1
+            fits = value.dim() > 1 and value.shape[-2:] == (1, 1) and value.shape[:-2][-1:] in ((), (1,), (heads,))
+            if value.dim() and not fits:
+                allowed = f"its shape must be () or (..., heads, 1, 1), for {heads} heads"
+                raise InputError(f"score {self.name}: {name}", tuple(value.shape), allowed)
             values[name] = value.to(compute_dtype(logits))
         return values
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from phasekit.checks import whole_number
 from phasekit.errors import InputError
 from phasekit.scores.base import Score
-from phasekit.scores.parameters import ScoreParameters, check_heads
+from phasekit.scores.parameters import ScoreParameters
 
 
 class CompositeParameters(ScoreParameters):
@@ -35,7 +36,7 @@ class PerHeadParameters(CompositeParameters):
     """Component c has the heads c, c + C, c + 2C, … of C components."""
 
     def __init__(self, scores: Sequence[Score], heads: int) -> None:
-        check_heads(heads)
+        heads = whole_number("heads", heads, least=1)
         if heads < len(scores):
             raise InputError("heads", heads, f"must be at least {len(scores)}, one for each score")
         super().__init__([s.make_parameters(len(range(c, heads, len(scores)))) for c, s in enumerate(scores)])
@@ -45,7 +46,7 @@ class MixtureParameters(CompositeParameters):
     """Besides the components' parameters the shares of each head, the softmax of raw numbers."""
 
     def __init__(self, scores: Sequence[Score], shares: Sequence[float], heads: int) -> None:
-        check_heads(heads)
+        heads = whole_number("heads", heads, least=1)
         if min(shares) <= 0:
             raise InputError("shares", tuple(shares), "must start above 0 to learn")
         super().__init__([score.make_parameters(heads) for score in scores])

@@ -25,7 +25,7 @@ from torch import Tensor
 from phasekit.scores.blocks import Added, Blocks, grouped, per_matrix
 from phasekit.scores.elementwise import ElementwiseSoftmax
 from phasekit.scores.masks import Mask, blind_rows, masked_softmax, read_mask
-from phasekit.scores.precision import compute_dtype, widen
+from phasekit.scores.precision import compute_dtype, widen, without_numbers
 
 if TYPE_CHECKING:
     from phasekit.scores.base import Learned
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def elementwise_rows(score: ElementwiseSoftmax, logits: Tensor, mask: Mask, values: dict[str, Tensor]) -> Tensor:
     """Return softmax(t(logits) + bias) over visible keys; shapes and dtypes as in ``Score.rows``."""
-    if torch.compiler.is_compiling() or not logits.numel():
+    if without_numbers(logits):
         return plain_rows(score, logits, mask, values)
     return _Rows.apply(_Call(score, tuple(values)), logits, *mask, *values.values())  # type: ignore[no-untyped-call, no-any-return]
 
@@ -54,11 +54,15 @@ def elementwise_attention_weights(
     def logits() -> Tensor:
         return query @ key.transpose(-1, -2)
 
+    def again() -> Tensor:
+        with torch.autocast(z.device.type, enabled=False):  # whatever surrounds the backward pass
+            return logits()
+
     z = logits()
     values = score.values(parameters, z)
-    if torch.compiler.is_compiling() or not z.numel():
+    if without_numbers(z):
         return plain_rows(score, z, read_mask(mask, z), values)
-    call = _Call(score, tuple(values), logits)
+    call = _Call(score, tuple(values), again)
     return _Rows.apply(call, z, *read_mask(mask, z), *values.values())  # type: ignore[no-untyped-call, no-any-return]
 
 

@@ -79,7 +79,7 @@ def boolean_mask(mask: Tensor | None, logits: Tensor, score: str) -> Tensor | No
     if keep is None or bias is None:
         return keep
     hidden = bias <= NEVER
-    if bool(((bias != 0) & ~hidden).any()):
+    if not bias.is_meta and bool(((bias != 0) & ~hidden).any()):
         allowed = f"score {score} takes boolean masks, or additive ones of 0 and {NEVER:g} to -inf only"
         raise InputError("mask", "additive", allowed)
     return keep & ~hidden

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from phasekit.checks import whole_number
 from phasekit.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,12 +66,12 @@ class BoundedParameters(ScoreParameters):
     Raises
     ------
     InputError
-        If a starting value doesn't lie above its bound, or ``heads`` is no positive integer.
+        If a starting value doesn't lie above its bound, or for a number of heads that is none.
     """
 
     def __init__(self, score: Score, heads: int) -> None:
         super().__init__()
-        check_heads(heads)
+        heads = whole_number("heads", heads, least=1)
         self.bounds = dict(score.learnable)
         self.start = {name: float(getattr(score, name)) for name in self.bounds}
         for name, bound in self.bounds.items():
@@ -85,18 +86,13 @@ class BoundedParameters(ScoreParameters):
 
     def forward(self) -> dict[str, Tensor]:
         return {
-            name: (bound + softplus(self.get_parameter(f"raw_{name}")))[:, None, None]
+            # as an attribute: pruning, parametrisations and functional calls put other tensors there
+            name: (bound + softplus(getattr(self, f"raw_{name}")))[:, None, None]
             for name, bound in self.bounds.items()
         }
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name} > {bound} from {self.start[name]}" for name, bound in self.bounds.items())
-
-
-def check_heads(heads: int) -> None:
-    """Raise InputError unless ``heads`` is a positive integer."""
-    if not isinstance(heads, int) or heads < 1:
-        raise InputError("heads", heads, "must be a positive integer")
 
 
 def inverse_softplus(value: float) -> float:
@@ -133,3 +129,21 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
         if parameter.requires_grad:
             (kept if id(parameter) in exempt else decayed).append(parameter)
     return [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
+
+
+def learned_values(model: nn.Module) -> dict[str, dict[str, Tensor]]:
+    """Return what scores have learned so far: by module and parameter, one number for each head.
+
+    Examples
+    --------
+    >>> from phasekit.attention import ScoredAttention
+    >>> {name: values["n"].tolist() for name, values in learned_values(ScoredAttention(2)).items()}
+    {'score_parameters': [1.5, 1.5]}
+    """
+    found: dict[str, dict[str, Tensor]] = {}
+    for name, module in model.named_modules():
+        inside = any(name.startswith(f"{outer}.") or outer == "" for outer in found)  # the parts of a composite
+        if isinstance(module, ScoreParameters) and not inside:
+            with torch.no_grad():
+                found[name] = {key: value[..., 0, 0] for key, value in module().items()}
+    return found

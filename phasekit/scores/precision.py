@@ -17,3 +17,8 @@ def widen(tensor: Tensor) -> Tensor:
 def with_room(tensor: Tensor) -> Tensor:
     """Return queries or keys in a precision that holds their products: float32 for float16, which ends at 65504."""
     return tensor.float() if tensor.dtype == torch.float16 else tensor
+
+
+def without_numbers(tensor: Tensor) -> bool:
+    """Whether a tensor has no numbers to look at: empty, on the meta device, or traced by the compiler."""
+    return torch.compiler.is_compiling() or tensor.is_meta or not tensor.numel()

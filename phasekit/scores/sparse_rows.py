@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from phasekit.scores.masks import Mask, blind_rows
-from phasekit.scores.precision import widen
+from phasekit.scores.precision import widen, without_numbers
 
 #: Below this α − 1 weights come from an expansion about softmax, because bisection loses digits there (and gives NaN
 #: at α = 1). Measured against 50 digits: bisection is off by 2e-17/(α−1), the expansion by 5(α−1)³.
@@ -97,7 +97,7 @@ class _Entmax(torch.autograd.Function):
         # In float32 bisection would have an error of 6e-8/(α−1) in the weights.
         z64, alpha64 = z.double(), alpha.double()
         low = entmax.entmax_bisect(z64, alpha64.clamp(max=BISECTION), dim=-1)
-        if not torch.compiler.is_compiling() and not bool((alpha > BISECTION).any()):
+        if not without_numbers(alpha) and not bool((alpha > BISECTION).any()):
             return low.to(z.dtype)  # type: ignore[no-any-return]
         high = _in_weights(z64, alpha64.clamp(min=BISECTION))
         return torch.where(alpha > BISECTION, high, low).to(z.dtype)

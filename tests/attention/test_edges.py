@@ -1,5 +1,6 @@
 """Empty axes, NaN, and what is no tensor: every score, every path."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -60,3 +61,25 @@ def test_what_is_no_tensor_is_refused(argument):
     x = torch.ones(1, 3, 4)
     with pytest.raises(InputError, match=f"^{argument} = "):
         scored_attention(**{"query": x, "key": x, "value": x, argument: [[1.0]]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": torch.ones(4)}, r"query = \(4,\): must have at least the axes"),
+        ({"key": torch.ones(4)}, r"key = \(4,\): must have at least the axes"),
+        ({"value": torch.tensor(1.0)}, r"value = \(\): must have at least the axes"),
+        ({"offset": 1.5}, "offset = 1.5: must be a whole number"),
+        ({"offset": True}, "offset = True: must be a whole number"),
+        ({"scale": float("nan")}, "scale = nan: must be a finite number"),
+        ({"scale": "1"}, "scale = '1': must be a finite number"),
+        ({"dropout_p": None}, "dropout_p = None: must be a finite number"),
+        ({"dropout_p": 1.0}, "dropout_p = 1.0: must be at least 0 and below 1"),
+    ],
+)
+@pytest.mark.parametrize("score", ["ssa", "cosformer"])
+def test_what_is_no_argument_is_refused(score, arguments, message):
+    x = torch.ones(1, 3, 4)
+    with pytest.raises(InputError, match=message):
+        scored_attention(**{"query": x, "key": x, "value": x, **arguments}, score=score)
+    scored_attention(x, x, x, offset=np.int64(1), scale=np.float32(0.5), score=score)  # NumPy's numbers are numbers

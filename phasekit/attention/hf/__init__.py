@@ -7,6 +7,13 @@
 Needs the extra ``lm``: ``pip install phasekit[lm]``.
 """
 
+from phasekit.extras import missing
+
+try:
+    import transformers  # noqa: F401
+except ModuleNotFoundError:
+    raise missing("transformers") from None
+
 from phasekit.attention.hf.parameters import attach
 from phasekit.attention.hf.registration import register
 

@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers.masking_utils import sdpa_mask
+from transformers.utils.output_capturing import _active_collector
 
-from phasekit.attention import choose_path, scored_attention
+from phasekit.attention.attention import run
+from phasekit.attention.call import alike, read_call
+from phasekit.attention.hf.parameters import PARAMETERS, registered
+from phasekit.attention.paths import choose_path
 from phasekit.errors import InputError
 from phasekit.scores import Score
-from phasekit.scores.masks import hiding
-
-#: The submodule with the score's parameters in every attention module. Trainer decays no parameter below a name that
-#: ends like this.
-PARAMETERS = "score_norm"
+from phasekit.scores.masks import NEVER, hiding
 
 #: What some models pass on that would change the logits in a way that no score knows.
 REFUSED = {"softcap": "a soft cap on logits", "s_aux": "attention sinks"}
@@ -34,14 +34,15 @@ def attend(
     is_causal: bool | None = None,
     position_bias: Tensor | None = None,
     **others: Any,
-) -> tuple[Tensor, None]:
+) -> tuple[Tensor, Tensor | None]:
     """Attention for one module, as the attention interface of transformers calls it.
 
     Parameters
     ----------
     score : Score
     learn : bool
-        Whether the module holds parameters of the score.
+        Whether the module holds parameters of the score. A module that was built for another score of the same name
+        keeps that one.
     module : nn.Module
         The attention module of the model.
     query : Tensor, shape (batch, heads, queries, dim)
@@ -53,45 +54,45 @@ def attend(
     Returns
     -------
     output : Tensor, shape (batch, queries, heads, dim)
-    None, in the place of weights
+    weights : Tensor, shape (batch, heads, queries, keys), or None
+        Before dropout, if the model was asked for them; that takes the explicit path.
 
     Raises
     ------
     InputError
         If a causal module comes without a mask, without parameters, or with a change of logits that scores don't know.
     """
+    if (own := registered(module)) is not None:
+        score, learn = own.score, own.learn
     where = f"{type(module).__name__} (layer {getattr(module, 'layer_idx', '?')})"
     for name, what in REFUSED.items():
         if others.get(name) is not None:
             raise InputError(name, others[name], f"{where} has {what}, which scores don't have")
-    if attention_mask is None and (getattr(module, "is_causal", True) if is_causal is None else is_causal):
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    if attention_mask is None and causal:
         raise InputError("attention_mask", None, f"{where} is causal and would see the future; build a mask first")
     parameters = None
     if learn:
-        own = getattr(module, PARAMETERS, None)
-        if own is None:
+        learned = getattr(module, PARAMETERS, None)
+        if learned is None:
             raise InputError(
                 "model", where, "has no parameters of its score; call phasekit.attention.hf.attach(model) first"
             )
-        parameters = own()
+        parameters = learned()
     mask = attention_mask if position_bias is None else _biased(attention_mask, position_bias)
-    offset = 0 if score.uses_logits else _first_position(mask, query, key)
-    choice = choose_path(score, query, key, value, mask, dropout_p=dropout)
+    offset = 0 if score.uses_logits else _first_position(mask, query, key, causal, where)
+    wanted = bool(others.get("output_attentions")) or _weights_are_collected()
+    query, key, value = alike(query, key, value)
+    choice = choose_path(score, query, key, value, mask, dropout_p=dropout, path="explicit" if wanted else "auto")
     module.last_path = choice  # type: ignore[assignment]
-    output = scored_attention(
-        query,
-        key,
-        value,
-        mask,
-        dropout,
-        scale=scaling,
-        enable_gqa=True,
-        score=score,
-        parameters=parameters,
-        offset=offset,
-        path=choice.path,
-    )
-    return output.transpose(1, 2).contiguous(), None
+    call = read_call(score, query, key, value, mask, dropout, False, scaling, True, parameters, offset)
+    output, weights = run(call, choice.path)
+    return output.transpose(1, 2).contiguous(), weights if wanted else None
+
+
+def _weights_are_collected() -> bool:
+    """Whether the model that is running was asked for attention weights; some modules aren't told."""
+    return any("attentions" in name for name in _active_collector.get() or ())  # type: ignore[no-untyped-call]
 
 
 def visible(**arguments: Any) -> Tensor | None:
@@ -105,14 +106,19 @@ def _biased(mask: Tensor | None, bias: Tensor) -> Tensor:
     return torch.where(mask, bias, -torch.inf) if mask.dtype == torch.bool else mask + bias
 
 
-def _first_position(mask: Tensor | None, query: Tensor, key: Tensor) -> int:
-    """Return the position of the first query among the keys: the last query sees itself, and nothing behind it.
+def _first_position(mask: Tensor | None, query: Tensor, key: Tensor, causal: bool, where: str) -> int:
+    """Return the position of the first query among the keys.
 
-    The length of the keys doesn't tell: a cache may have room that isn't used yet.
+    A query of a causal model sees itself and nothing behind it, unless it is padding: then it sees less. So the largest
+    distance from any query to the last key it sees is that of a query to itself. (The length of the keys doesn't tell:
+    a cache may have room that isn't used yet.)
     """
-    if mask is None:
+    queries, keys = query.shape[-2], key.shape[-2]
+    if not causal or mask is None:
+        if queries != keys:
+            raise InputError("score", where, "has queries and keys of two sequences; a score of positions needs one")
         return 0
-    last = mask[..., -1, :].reshape(-1, key.shape[-2])
-    seen = last if mask.dtype == torch.bool else last > hiding(mask.dtype)
-    positions = seen.any(dim=0).nonzero()
-    return int(positions[-1]) - query.shape[-2] + 1 if len(positions) else 0
+    seen = mask if mask.dtype == torch.bool else mask > max(hiding(mask.dtype), NEVER)
+    behind_last = (seen * torch.arange(1, keys + 1, device=seen.device)).amax(dim=-1).expand(*seen.shape[:-2], queries)
+    distance = behind_last - torch.arange(1, queries + 1, device=seen.device)
+    return max(int(distance.amax()), 0) if bool(seen.any()) else 0

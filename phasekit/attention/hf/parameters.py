@@ -5,29 +5,57 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import MethodType
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
 
-from phasekit.attention.hf.attention import PARAMETERS
 from phasekit.errors import InputError
 from phasekit.scores import CosFormer, Score, ScoreParameters
+from phasekit.scores.composite import Composite
 
+#: The submodule with the score's parameters in every attention module. Trainer decays no parameter below a name that
+#: ends like this.
+PARAMETERS = "score_norm"
+#: The attribute of an attention module that says which score it was built for.
+OWN = "score_registered"
 #: The entry of a saved configuration that says which score the model was trained with.
 RECORD = "phasekit_score"
 
 
-class Registered(NamedTuple):
-    """A score under one of transformers' names for attention implementations."""
+@dataclass(frozen=True)
+class Registered:
+    """A score under one of transformers' names for attention implementations. Modules keep the one they were built for.
 
+    A copy that arrives in another process (``torch.load``, workers) registers its name there, if it isn't known.
+    """
+
+    name: str
     score: Score
     learn: bool
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrive, (self.name, self.score, self.learn)
 
 
 #: By name. Filled by :func:`phasekit.attention.hf.register`.
 REGISTERED: dict[str, Registered] = {}
+
+
+def registered(module: Any) -> Registered | None:
+    """Return the score that a module runs: the one it was built for, or else the one its configuration names now."""
+    name = getattr(getattr(module, "config", None), "_attn_implementation", None)
+    own: Registered | None = getattr(module, OWN, None)
+    return own if own is not None and own.name == name else REGISTERED.get(str(name))
+
+
+def _arrive(name: str, score: Score, learn: bool) -> Registered:
+    from phasekit.attention.hf.registration import register
+
+    if name not in REGISTERED:
+        register(score, name, learn=learn)
+    return Registered(name, score, learn)
 
 
 def attach(model: PreTrainedModel) -> int:
@@ -49,24 +77,20 @@ def attach(model: PreTrainedModel) -> int:
     _check_record(model)
     created = 0
     for module in _attention_modules(model):
-        name = module.config._attn_implementation
-        score, learn = REGISTERED[name]
-        if isinstance(score, CosFormer) and score.M is None:
+        own = REGISTERED[module.config._attn_implementation]
+        score = own.score
+        if _depends_on_length(score):
             allowed = "must be given, or weights would depend on the length of what comes later; register one with it"
             raise InputError("score cosformer: M", None, allowed)
-        if getattr(module, "score_name", None) == name:
+        if registered(module) is getattr(module, OWN, None):
             continue
-        module.score_name = name
-        if not learn:
+        setattr(module, OWN, own)
+        if not own.learn:
             continue
         parameters = score.make_parameters(_heads(module))
         like = next(module.parameters())
         setattr(module, PARAMETERS, parameters if like.is_meta else parameters.to(like.device))
         created += 1
-    for part in model.modules():
-        if isinstance(part, PreTrainedModel) and next(_attention_modules(part), None) is not None:
-            part._init_weights = MethodType(_init_weights, part)  # type: ignore[method-assign]
-            part.save_pretrained = MethodType(_save_pretrained, part)  # type: ignore[method-assign]
     return created
 
 
@@ -84,6 +108,12 @@ def _goes_through_interface(kind: type[nn.Module]) -> bool:
     return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
 
 
+def _depends_on_length(score: Score) -> bool:
+    if isinstance(score, Composite):
+        return any(_depends_on_length(part) for part in score.scores)
+    return isinstance(score, CosFormer) and score.M is None
+
+
 def _heads(module: Any) -> int:
     for place in (module, module.config):
         for name in ("num_heads", "num_attention_heads", "n_heads", "n_head"):
@@ -92,33 +122,25 @@ def _heads(module: Any) -> int:
     raise InputError("model", type(module).__name__, "doesn't say how many heads it has")
 
 
-def _init_weights(self: PreTrainedModel, module: nn.Module) -> None:
-    """Initialise the parameters that a checkpoint didn't have; what was loaded bears transformers' mark and stays."""
-    if not isinstance(module, ScoreParameters):
-        type(self)._init_weights(self, module)  # type: ignore[no-untyped-call]
-    elif not all(getattr(parameter, "_is_hf_initialized", False) for parameter in module.parameters()):
+def initialise(module: ScoreParameters) -> None:
+    """Initialise what a checkpoint didn't have; parameters that were loaded bear transformers' mark and stay."""
+    if not all(getattr(parameter, "_is_hf_initialized", False) for parameter in module.parameters()):
         module.reset_parameters()
 
 
-def _save_pretrained(self: PreTrainedModel, *args: Any, **others: Any) -> Any:
-    """Save, with the score's description in the configuration."""
-    with _recorded(self):
-        return type(self).save_pretrained(self, *args, **others)
-
-
 @contextmanager
-def _recorded(model: PreTrainedModel) -> Iterator[None]:
+def recorded(model: PreTrainedModel) -> Iterator[None]:
     """Write the score into the configurations for as long as a checkpoint is written.
 
     Not longer: people build the other arm of a comparison from the same configuration object.
     """
-    modules = list(_attention_modules(model))
-    for module in modules:
-        setattr(module.config, RECORD, REGISTERED[module.config._attn_implementation].score.describe())
+    modules = [(module, own) for module in _attention_modules(model) if (own := registered(module)) is not None]
+    for module, own in modules:
+        setattr(module.config, RECORD, own.score.describe())
     try:
         yield
     finally:
-        for module in modules:
+        for module, _ in modules:
             if hasattr(module.config, RECORD):
                 delattr(module.config, RECORD)
 

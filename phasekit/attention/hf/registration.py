@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from phasekit.attention.hf.attention import attend, visible
-from phasekit.attention.hf.parameters import REGISTERED, Registered, attach
+from phasekit.attention.hf.parameters import REGISTERED, Registered, attach, initialise, recorded
 from phasekit.errors import InputError
-from phasekit.scores import Score, get_score, names
+from phasekit.scores import Score, ScoreParameters, get_score, names
 
 
 def register(score: Score | str | None = None, name: str | None = None, *, learn: bool = True) -> list[str]:
@@ -40,7 +41,7 @@ def register(score: Score | str | None = None, name: str | None = None, *, learn
     InputError
         For an unknown score, a ``name`` without a score, or a name that transformers would take for something else.
     """
-    _create_parameters_with_models()
+    _teach_models()
     if score is None:
         if name is not None:
             raise InputError("score", None, f"which score shall have the name {name!r}?")
@@ -54,26 +55,39 @@ def _register(score: Score, name: str, learn: bool) -> str:
         raise InputError("name", name, "must be a plain name: no '/', no '|', no 'flash'")
     taken = {"eager", *ALL_ATTENTION_FUNCTIONS.valid_keys()} - REGISTERED.keys()
     key = f"phasekit-{name}" if name in taken else name
-    REGISTERED[key] = Registered(score, learn)
+    REGISTERED[key] = Registered(key, score, learn)
     AttentionInterface.register(key, functools.partial(attend, score, learn))
     AttentionMaskInterface.register(key, visible)
     return key
 
 
-def _create_parameters_with_models() -> None:
-    """Let every model attach parameters at the end of its construction, once per process.
+def _teach_models() -> None:
+    """Let all models create, initialise and record parameters of scores, once per process.
 
-    This is the last moment at which they are still part of the model that a checkpoint is loaded into, and transformers
-    offers no hook there.
+    transformers has no hooks there. The end of a model's construction is the last moment at which parameters still
+    become part of the model that a checkpoint is loaded into. The class is changed, not its models, so that these can
+    be pickled.
     """
-    original = PreTrainedModel.post_init
-    if hasattr(original, "attaches_scores"):
+    if hasattr(PreTrainedModel.post_init, "attaches_scores"):
         return
+    original_end, original_start = PreTrainedModel.post_init, PreTrainedModel._initialize_weights
+    original_save = PreTrainedModel.save_pretrained
 
-    @functools.wraps(original)
+    @functools.wraps(original_end)
     def post_init(self: PreTrainedModel) -> Any:
         attach(self)
-        return original(self)  # type: ignore[no-untyped-call]
+        return original_end(self)  # type: ignore[no-untyped-call]
+
+    @functools.wraps(original_start)
+    def initialise_weights(self: PreTrainedModel, module: nn.Module, *args: Any) -> None:
+        initialise(module) if isinstance(module, ScoreParameters) else original_start(self, module, *args)
+
+    @functools.wraps(original_save)
+    def save_pretrained(self: PreTrainedModel, *args: Any, **others: Any) -> Any:
+        with recorded(self):
+            return original_save(self, *args, **others)
 
     post_init.attaches_scores = True  # type: ignore[attr-defined]
     PreTrainedModel.post_init = post_init  # type: ignore[method-assign]
+    PreTrainedModel._initialize_weights = initialise_weights  # type: ignore[method-assign, assignment]
+    PreTrainedModel.save_pretrained = save_pretrained  # type: ignore[method-assign]

@@ -2,17 +2,22 @@
 
 import copy
 import json
+import pickle
+import subprocess
+import sys
 import types
 
+import joblib
 import pytest
 import torch
 import transformers
 from torch import nn
 
+from phasekit.attention import paths
 from phasekit.attention.hf import attach, register
 from phasekit.attention.hf.attention import attend, visible
 from phasekit.errors import InputError
-from phasekit.scores import SSA, get_score, parameter_groups
+from phasekit.scores import SSA, get_score, learned_values, parameter_groups
 
 MODELS = ["gpt2", "llama", "nemotron", "roberta", "roberta decoder"]
 
@@ -188,3 +193,66 @@ def test_wrong_registrations_are_refused_in_one_line(arguments, message):
 def test_cosformer_needs_its_distance_in_a_model(build):
     with pytest.raises(InputError, match="score cosformer: M = None: must be given"):
         build("llama", "cosformer")
+
+
+def test_whole_models_travel(build, tokens, tmp_path):
+    """Pickled, saved by torch, and loaded where nobody has called ``register``."""
+    for name in ("gpt2", "llama"):
+        model = build(name)
+        wanted = model(tokens).logits
+        torch.save(model, tmp_path / name)
+        for copied in (torch.load(tmp_path / name, weights_only=False), pickle.loads(pickle.dumps(model))):
+            torch.testing.assert_close(copied(tokens).logits, wanted, rtol=0, atol=0)
+            copied.save_pretrained(tmp_path / "saved")  # what ``register`` taught the class works on copies too
+            assert json.loads((tmp_path / "saved" / "config.json").read_text())["phasekit_score"]["name"] == "ssa"
+    joblib.dump(model, tmp_path / "joblib")
+    torch.save(tokens, tmp_path / "tokens")
+    code = f"""
+import torch, joblib
+tokens = torch.load({str(tmp_path / "tokens")!r})
+for model in (torch.load({str(tmp_path / "llama")!r}, weights_only=False), joblib.load({str(tmp_path / "joblib")!r})):
+    torch.save(model(tokens).logits, {str(tmp_path / "logits")!r})
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+    torch.testing.assert_close(torch.load(tmp_path / "logits"), wanted, rtol=0, atol=1e-6)
+
+
+def test_a_name_registered_again_leaves_earlier_models_alone(build, tokens):
+    register(SSA(n=2.0), "ssa-again", learn=False)
+    model = build("llama", "ssa-again")
+    wanted = model(tokens).logits
+    register(SSA(n=9.0), "ssa-again")
+    torch.testing.assert_close(model(tokens).logits, wanted, rtol=0, atol=0)
+    assert (build("llama", "ssa-again")(tokens).logits - wanted).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "roberta"])
+@pytest.mark.parametrize("small", [0, 2**16])
+def test_attention_weights_are_given_to_those_who_ask(build, tokens, monkeypatch, name, small):
+    monkeypatch.setattr(paths, "SMALL", small)
+    ours, theirs = build(name, "softmax"), build(name, "eager")
+    got, wanted = (model(tokens, output_attentions=True).attentions for model in (ours, theirs))
+    assert len(got) == 2
+    for a, b in zip(got, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert ours(tokens).attentions is None
+
+
+def test_learned_values_of_a_model(build):
+    values = learned_values(build("llama"))
+    assert list(values) == [f"model.layers.{layer}.self_attn.score_norm" for layer in range(2)]
+    assert all(numbers.shape == (4,) for one in values.values() for numbers in one.values())
+    assert all(sorted(one) == ["b", "n"] for one in values.values())
+
+
+def test_without_transformers_one_line_names_the_extra():
+    code = "import sys; sys.modules['transformers'] = None; import phasekit.attention.hf"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "InputError: package = 'transformers': not installed; pip install 'phasekit[lm]' brings it" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["mixture", "per-head"])
+def test_cosformer_inside_another_score_needs_its_distance(build, name):
+    register(get_score(name, scores="ssa,cosformer"), f"{name}-cosformer")
+    with pytest.raises(InputError, match="score cosformer: M = None: must be given"):
+        build("llama", f"{name}-cosformer")

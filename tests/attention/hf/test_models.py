@@ -6,6 +6,8 @@ from transformers import DynamicCache, GPT2Config, StaticCache
 
 from phasekit.attention import paths
 from phasekit.attention.hf import register
+from phasekit.attention.hf.attention import attend
+from phasekit.errors import InputError
 from phasekit.scores import get_score
 
 CAUSAL = ["gpt2", "llama", "nemotron", "roberta decoder"]
@@ -148,6 +150,61 @@ def test_every_other_score_runs_causally_and_with_a_cache(build, tokens, score):
     cache = DynamicCache(config=model.config)
     parts = [logits(model, part, cache=cache, use_cache=True) for part in tokens.split((5, 1, 3), dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, **CLOSE)
+
+
+COSFORMER = get_score("cosformer", M=100)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("pads", [(3, 3), (2, 4), (0, 3)])
+@pytest.mark.parametrize("score", [COSFORMER, get_score("mixture", scores=["ssa", COSFORMER])], ids=lambda s: s.name)
+def test_padding_does_not_move_the_positions_that_scores_know(build, tokens, score, pads, side, cached):
+    """Even if every row of the batch is padded."""
+    (name,) = register(score, f"positions-{score.name}")
+    model = build("llama", name)
+    mask = torch.stack(
+        [torch.arange(9) < 9 - pad if side == "right" else torch.arange(9) >= pad for pad in pads]
+    ).long()
+    padded = torch.zeros_like(tokens).masked_scatter(mask.bool(), torch.cat([tokens[r, : 9 - pads[r]] for r in (0, 1)]))
+    positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+    cache, parts = DynamicCache(config=model.config) if cached else None, []
+    for begin, end in ((0, 5), (5, 6), (6, 9)) if cached else ((0, 9),):
+        others = {"cache": cache, "use_cache": True} if cached else {}
+        at = {"attention_mask": mask[:, :end], "position_ids": positions[:, begin:end]}
+        parts.append(logits(model, padded[:, begin:end], **at, **others))
+    together = torch.cat(parts, dim=1)
+    for row, pad in enumerate(pads):
+        alone = logits(model, tokens[row : row + 1, : 9 - pad])[0]
+        torch.testing.assert_close(together[row, mask[row].bool()], alone, **CLOSE)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_positions_in_an_encoder_whose_rows_are_all_padded(build, tokens, side):
+    (name,) = register(COSFORMER, "positions-encoder")
+    model = build("roberta", name)
+    pad, mask = torch.zeros(2, 3, dtype=torch.long), torch.ones_like(tokens)
+    parts = [[tokens, pad], [mask, pad]]
+    padded, mask = (torch.cat(part if side == "right" else part[::-1], dim=1) for part in parts)
+    together = logits(model, padded, attention_mask=mask)
+    seen = together[:, :9] if side == "right" else together[:, 3:]
+    torch.testing.assert_close(seen, logits(model, tokens), **CLOSE)
+
+
+def test_positions_in_two_sequences_are_refused(build):
+    q, k = torch.zeros(1, 2, 3, 8), torch.zeros(1, 2, 5, 8)
+    module = torch.nn.Module()
+    with pytest.raises(InputError, match="queries and keys of two sequences"):
+        attend(COSFORMER, False, module, q, k, k, torch.ones(3, 5, dtype=torch.bool), is_causal=False)
+
+
+def test_autocast(build, tokens):
+    """Rotary embeddings leave queries in float32 while values are lowered; every length gives the same dtype."""
+    model = build("llama")
+    wanted = logits(model, tokens)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(logits(model, tokens).float(), wanted, rtol=0.1, atol=0.2)
+        assert logits(model, tokens[:, :1].expand(2, 60)).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
