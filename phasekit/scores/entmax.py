@@ -26,14 +26,14 @@ class Entmax(Score):
 
     Parameters
     ----------
-    alpha : float, at least 1
+    alpha : float, 1 to 1e6
         A learned α stays above 1.
     """
 
     name: ClassVar[str] = "entmax"
     learnable: ClassVar[Mapping[str, float]] = {"alpha": 1.0}
 
-    alpha: float = Field(default=1.5, ge=1, description="1: softmax, 2: sparsemax")
+    alpha: float = Field(default=1.5, ge=1, le=1e6, description="1: softmax, 2: sparsemax")
 
     def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.masks import read_mask

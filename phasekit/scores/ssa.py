@@ -25,17 +25,17 @@ class SSA(ElementwiseSoftmax):
 
     Parameters
     ----------
-    n : float, at least 1
+    n : float, 1 to 1e9
         Sharpness of the tails: weights grow like |x|^n. A learned n stays above 1.
-    b : float, above 0
+    b : float, 1e-9 to 1e9
         Scale of the logits. A learned b stays above 0.
     """
 
     name: ClassVar[str] = "ssa"
     learnable: ClassVar[Mapping[str, float]] = {"n": 1.0, "b": 0.0}
 
-    n: float = Field(default=1.5, ge=1, description="sharpness")
-    b: float = Field(default=0.8, gt=0, description="scale of the logits")
+    n: float = Field(default=1.5, ge=1, le=1e9, description="sharpness")
+    b: float = Field(default=0.8, ge=1e-9, le=1e9, description="scale of the logits")
 
     def transform(self, z: Tensor, **values: Tensor) -> Tensor:
         return values["n"] * signed_log(z, values["b"])

@@ -21,14 +21,14 @@ class TemperatureSoftmax(ElementwiseSoftmax):
 
     Parameters
     ----------
-    T : float, above 0
+    T : float, 1e-9 to 1e9
         Temperature. A learned T stays above 0.
     """
 
     name: ClassVar[str] = "temperature"
     learnable: ClassVar[Mapping[str, float]] = {"T": 0.0}
 
-    T: float = Field(default=1.0, gt=0, description="temperature")
+    T: float = Field(default=1.0, ge=1e-9, le=1e9, description="temperature")
 
     def transform(self, z: Tensor, **values: Tensor) -> Tensor:
         return z / values["T"]
