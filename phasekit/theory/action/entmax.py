@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from phasekit.errors import InputError
 from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action.base import Array, Curved, Isolated, Jet, Kinked, Mask, Point, StationaryPoints
@@ -24,6 +25,8 @@ _ALL = 320.0
 #: Copy weight odds at the end of the curve of stationary points: α = 1 − 1e-4.
 _LAST_ODDS = np.log(1e4)
 _CURVE_NODES = 400
+#: Equal weights 1/L enter as L^(−k), which must be no smaller than the rounding of 1.
+_LARGEST_EXPONENT = 37.0
 #: Gaps this close to 1/k, relative, are those of log odds that the gap doesn't resolve.
 _CLOSE = 1e-9
 #: α − 1 of softmax is 0, and so are formulas of this k to the last digit.
@@ -69,6 +72,10 @@ class EntmaxMap(TwoLevelMap, Curved, Isolated, Kinked):
         return Jet(jet.value, gradient, np.where(kink[..., None, None], 1.0, jet.hessian))
 
     def curve_nodes(self, p: Parameters) -> Array:
+        exponent = np.nanmax(_k(p) * np.log(p.L), initial=0.0)
+        if exponent > _LARGEST_EXPONENT:
+            allowed = f"transitions are resolved up to (alpha - 1) ln L = {_LARGEST_EXPONENT:g}, here {exponent:.3g}"
+            raise InputError("alpha", float(np.nanmax(_k(p)) + 1), allowed)
         # For k < 1 the minimum at P* may have odds of L^(−k/(1 − k)) against the copy entry.
         k = np.minimum(_k(p), 1.0)
         further = np.where(k < 1, np.log(p.L) * k / np.where(k < 1, 1 - k, 1.0) + 10, 0.0)

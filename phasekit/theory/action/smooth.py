@@ -11,10 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from phasekit.errors import InputError
 from phasekit.model import Parameters
 from phasekit.scores import Score
 from phasekit.theory import solve
-from phasekit.theory.action.base import Array, Curved, Point
+from phasekit.theory.action.base import Array, Curved, Mask, Point
 from phasekit.theory.action.log_odds import OddsJet, log_odds_of
 from phasekit.theory.action.price import (
     Place,
@@ -26,6 +27,12 @@ from phasekit.theory.action.price import (
     nodes_up_to_copying,
 )
 from phasekit.theory.action.two_level import TwoLevelMap
+
+#: Log odds beyond which nothing is resolved (their exponential is not far from what float64 can hold).
+_LARGEST_ODDS = 600.0
+_HALVINGS = 12
+#: σ_g times the slope of a score (1 for softmax, whose σ_g has this bound) up to which gaps are resolved.
+_STEEPEST = 1e9
 
 
 class SmoothPrice(Price):
@@ -58,7 +65,32 @@ class SmoothPrice(Price):
         return Place((u / gap_scale(p), mean / _mean_scale(p)), odds.value, force)
 
     def path(self, p: Parameters, cells: int) -> Array:
-        return even_in_asinh(affordable_gap(p), cells)
+        unit = self._unit(p)
+        return unit[..., None] * even_in_asinh(self._resolved(affordable_gap(p), p) / unit, cells)
+
+    def _unit(self, p: Parameters) -> Array:
+        """Return the gap that changes the log odds by about 1, starting from equal logits."""
+        equal = np.zeros(p.shape)
+        slope = _slopes(self._at((equal, equal), p), p)[0]
+        steepest = np.nanmax(p.sigma_g * slope, initial=0.0)
+        if steepest > _STEEPEST:
+            allowed = f"times the score's slope at equal logits must be at most {_STEEPEST:g}, here {steepest:.3g}"
+            raise InputError("sigma_g", float(np.nanmax(p.sigma_g)), allowed)
+        return np.asarray(10.0 ** -np.rint(np.log10(slope)))  # a power of ten is near enough
+
+    def _resolved(self, gap: Array, p: Parameters) -> Array:
+        """Return gaps up to ``gap``, but no larger than where the data's part of the action can still be computed."""
+
+        def lost(gap: Array) -> Mask:
+            return np.asarray(self._at((gap, self._relaxed_mean(gap, p)), p).value > _LARGEST_ODDS)
+
+        too_far = lost(gap)
+        low, high = np.minimum(self._unit(p), gap), gap
+        for _ in range(_HALVINGS if too_far.any() else 0):  # of the interval's logarithm
+            middle = np.sqrt(low * high)
+            beyond = lost(middle)
+            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+        return np.where(too_far, low, gap)
 
     def _at(self, x: Point, p: Parameters) -> OddsJet:
         """Return the log odds at a gap and a mean."""
