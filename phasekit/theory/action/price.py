@@ -11,12 +11,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from phasekit.errors import InputError
 from phasekit.model import Parameters
 from phasekit.theory.action.base import Array, Point
 
 _CURVE_NODES = 400
 #: The curve of stationary points is followed up to this copy weight.
 _COPYING = 0.99
+#: What σ_g may be for softmax, whose slope is 1.
+_STEEPEST = 1e9
 
 
 class State(NamedTuple):
@@ -84,6 +87,14 @@ def nodes_up_to_copying(price: Price, p: Parameters) -> Array:
 def gap_scale(p: Parameters) -> Array:
     """Return the prior standard deviation of the gap between the copy entry's logit and the others'."""
     return np.asarray(p.sigma_g / np.sqrt(p.L - 1))
+
+
+def check_slope(slope: Array, p: Parameters) -> None:
+    """Raise InputError where σ_g times a score's slope at equal logits is more than float64 resolves the gaps of."""
+    steepest = np.nanmax(p.sigma_g * slope, initial=0.0)
+    if steepest > _STEEPEST:
+        allowed = f"times the score's slope at equal logits must be at most {_STEEPEST:g}, here {steepest:.3g}"
+        raise InputError("sigma_g", float(np.nanmax(p.sigma_g)), allowed)
 
 
 def affordable_gap(p: Parameters) -> Array:

@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from phasekit.errors import InputError
 from phasekit.model import Parameters
 from phasekit.scores import Score
 from phasekit.theory import solve
@@ -22,6 +21,7 @@ from phasekit.theory.action.price import (
     Price,
     State,
     affordable_gap,
+    check_slope,
     even_in_asinh,
     gap_scale,
     nodes_up_to_copying,
@@ -31,8 +31,6 @@ from phasekit.theory.action.two_level import TwoLevelMap
 #: Log odds beyond which nothing is resolved (their exponential is not far from what float64 can hold).
 _LARGEST_ODDS = 600.0
 _HALVINGS = 12
-#: σ_g times the slope of a score (1 for softmax, whose σ_g has this bound) up to which gaps are resolved.
-_STEEPEST = 1e9
 
 
 class SmoothPrice(Price):
@@ -72,10 +70,7 @@ class SmoothPrice(Price):
         """Return the gap that changes the log odds by about 1, starting from equal logits."""
         equal = np.zeros(p.shape)
         slope = _slopes(self._at((equal, equal), p), p)[0]
-        steepest = np.nanmax(p.sigma_g * slope, initial=0.0)
-        if steepest > _STEEPEST:
-            allowed = f"times the score's slope at equal logits must be at most {_STEEPEST:g}, here {steepest:.3g}"
-            raise InputError("sigma_g", float(np.nanmax(p.sigma_g)), allowed)
+        check_slope(slope, p)
         return np.asarray(10.0 ** -np.rint(np.log10(slope)))  # a power of ten is near enough
 
     def _resolved(self, gap: Array, p: Parameters) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from phasekit.model import Parameters
 from phasekit.theory.action.base import Array, Curved, Mask, Point
-from phasekit.theory.action.price import Place, Price, State, gap_scale, nodes_up_to_copying
+from phasekit.theory.action.price import Place, Price, State, check_slope, gap_scale, nodes_up_to_copying
 from phasekit.theory.action.two_level import TwoLevelMap
 
 
@@ -36,6 +36,7 @@ class GapPrice(Price):
     def path(self, p: Parameters, cells: int) -> Array:
         # The data pull towards larger gaps at every Δ (their force is single-signed), so every stationary point lies
         # between 0 and a gap where the prior is sure to win.
+        check_slope(1 / temperature(p), p)
         stiffness = (p.L - 1) / (p.sigma_g / temperature(p)) ** 2
         return largest_odds(p, lambda delta: stiffness * delta)[:, None] * np.linspace(0.0, 1.0, cells + 1)
 
