@@ -2,7 +2,7 @@
 
 from phasekit.evidence.early_warning import EarlyWarning, early_warning
 from phasekit.evidence.extrapolation import Extrapolation, to_zero_step
-from phasekit.evidence.free_energy import Barrier, FreeEnergy, barrier, free_energy
+from phasekit.evidence.free_energy import Barrier, FreeEnergy, NotJoined, Undecided, barrier, free_energy
 from phasekit.evidence.histograms import Density, density
 from phasekit.evidence.hysteresis import Loop, hysteresis_loop
 from phasekit.evidence.ranges import Place, loop_sizes, posterior_place, windows
@@ -17,7 +17,9 @@ __all__ = [
     "Extrapolation",
     "FreeEnergy",
     "Loop",
+    "NotJoined",
     "Place",
+    "Undecided",
     "barrier",
     "density",
     "early_warning",

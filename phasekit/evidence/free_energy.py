@@ -8,21 +8,46 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.optimize import root
+from scipy.special import logsumexp
 
-from phasekit.checks import finite_numbers
+from phasekit.checks import finite_numbers, whole_number
 from phasekit.errors import InputError
+from phasekit.evidence.hysteresis import RHAT_MAX
+from phasekit.extras import require
 
+#: Neighbouring windows that share less than this can't be joined to one free energy.
+LEAST_OVERLAP = 0.03
+#: Barriers of less than half the temperature separate nothing.
+_COUNTS = 0.5
 # MBAR's equations say that each window's weights add up to 1; this far may their logarithm be from 0.
 _RESIDUAL = 1e-4
 # Blocks of the bootstrap in autocorrelation times: what reaches over their ends is lost from the errors.
 _BLOCK = 6
+
+
+class NotJoined(ArithmeticError):
+    """Umbrella windows don't make one free energy; the message says why, in one line."""
+
+
+class Undecided(ArithmeticError):
+    """A barrier can't be told from none, or none from one, with errors that large.
+
+    Attributes
+    ----------
+    height, error : float
+        Of the lower barrier, and the larger of both errors.
+    """
+
+    def __init__(self, height: float, error: float) -> None:
+        super().__init__(f"a barrier of {height:.2g} ± {error:.1g} can't be told from none: draw more")
+        self.height, self.error = height, error
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +65,18 @@ class FreeEnergy:
         R̂ of the order parameter in every window, over chains from both ends. Where it is well above 1, something
         else than the order parameter is slow, and the profile there must not be trusted.
     overlap : float
-        The smallest overlap between neighbouring windows (MBAR's overlap matrix); below about 0.03 they are too
-        far apart.
+        The smallest overlap between neighbouring windows (MBAR's overlap matrix).
     """
 
     profile: xr.Dataset
     replicas: NDArray[np.float64]
     rhat: NDArray[np.float64]
     overlap: float
+
+    @property
+    def trusted(self) -> bool:
+        """Whether chains from both ends agree in every window."""
+        return bool(self.rhat.max() <= RHAT_MAX)
 
     @property
     def error(self) -> NDArray[np.float64]:
@@ -62,6 +91,9 @@ class FreeEnergy:
 @dataclass(frozen=True)
 class Barrier:
     """Two wells and the barrier between them, each number with its standard error.
+
+    Heights depend on the coordinate along which F is taken: along aG and along its log odds they differ by one.
+    What the wells weigh, and with it the place of the transition, doesn't.
 
     Attributes
     ----------
@@ -97,12 +129,10 @@ def free_energy(windows: xr.Dataset, bins: int = 40, *, bootstrap: int = 100, se
     ------
     InputError
         For fewer than 2 windows, 8 draws, 2 bins or 2 replicas, draws that aren't finite, or without pymbar.
-    ArithmeticError
-        If MBAR's equations were not solved.
+    NotJoined
+        If neighbouring windows overlap too little, or MBAR's equations were not solved.
     """
-    for name, value, least in (("bins", bins, 2), ("bootstrap", bootstrap, 2)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(name, value, f"must be a whole number of at least {least}")
+    bins, bootstrap = whole_number("bins", bins, 2), whole_number("bootstrap", bootstrap, 2)
     a = finite_numbers("draws", windows[windows.attrs["order"]].transpose("window", "chain", "draw").to_numpy())
     if len(a) < 2:
         raise InputError("windows", len(a), "a free energy needs at least 2")
@@ -111,14 +141,14 @@ def free_energy(windows: xr.Dataset, bins: int = 40, *, bootstrap: int = 100, se
     rhats, taus = _convergence(a)
     edges = np.linspace(a.min(), np.nextafter(a.max(), np.inf), bins + 1)
     centres, stiffness = windows.centre.to_numpy(), float(windows.attrs["stiffness"])
-    windows_of = _Windows(a, centres, stiffness, edges)
-    offsets, overlap = windows_of.solve()
-    probability = windows_of.probabilities(offsets)
+    joined = _Windows(a, centres, stiffness, edges)
+    offsets, overlap = joined.solve()
+    probability = joined.probabilities(offsets)
     random = np.random.default_rng(seed)
     replicas = np.empty((bootstrap, bins))
     for k in range(bootstrap):
-        times = _times_drawn(a.shape, taus, random).ravel()
-        replicas[k] = windows_of.probabilities(windows_of.solve_again(offsets, times), times)
+        again = joined.resampled(_draws_drawn(a.shape, taus, random))
+        replicas[k] = again.probabilities(again.solve(offsets)[0])
     with np.errstate(divide="ignore"):
         F = np.where(probability > 0, -np.log(probability), np.nan)
     profile = xr.Dataset(
@@ -132,7 +162,13 @@ def free_energy(windows: xr.Dataset, bins: int = 40, *, bootstrap: int = 100, se
 def barrier(found: FreeEnergy) -> Barrier | None:
     """Return the two wells and the barrier between them; None if there is one well only.
 
-    A well counts if both barriers around it are at least three standard errors and half the temperature high.
+    A well counts if both barriers around it are at least half the temperature high.
+
+    Raises
+    ------
+    Undecided
+        If the errors are too large to tell: a barrier within three standard errors of none, or none within half the
+        temperature of one.
     """
     a, F = found.profile.a.to_numpy(), found.profile.F.to_numpy()
     known = np.isfinite(F)
@@ -152,10 +188,13 @@ def barrier(found: FreeEnergy) -> Barrier | None:
     with np.errstate(invalid="ignore"):
         from_low = with_error(F[top] - F[low], replicas[:, top] - replicas[:, low])
         from_high = with_error(F[top] - F[high], replicas[:, top] - replicas[:, high])
+    height, error = min(from_low, from_high)
+    if not max(from_low[1], from_high[1]) < np.inf or error >= (_COUNTS if height <= _COUNTS else height / 3):
+        raise Undecided(height, max(from_low[1], from_high[1]))
+    if height <= _COUNTS:
+        return None
     weights = np.exp(-F)
     difference = np.log(weights[:top].sum() / weights[top:].sum())
-    if any(not height > max(0.5, 3 * error) for height, error in (from_low, from_high)):
-        return None
     return Barrier(
         float(a[low]), float(a[top]), float(a[high]), from_low, from_high, with_error(difference, weights_apart)
     )
@@ -178,62 +217,53 @@ class _Windows:
         self, a: NDArray[np.float64], centres: NDArray[np.float64], stiffness: float, edges: NDArray[np.float64]
     ) -> None:
         flat = a.ravel()
+        self._centres = centres
         self._springs = 0.5 * stiffness * (flat - centres[:, None]) ** 2
         self._counts = np.full(len(a), flat.size // len(a))
         self._bin = np.clip(np.searchsorted(edges, flat, side="right") - 1, 0, len(edges) - 2)
         self._bins = len(edges) - 1
 
-    def solve(self) -> tuple[NDArray[np.float64], float]:
-        """Return the windows' free energies, and the smallest overlap between neighbours."""
-        with _quiet_mbar() as MBAR:
-            solved = MBAR(self._springs, self._counts, solver_protocol="robust", relative_tolerance=1e-8)
-            overlap = np.asarray(solved.compute_overlap()["matrix"])
-        return np.asarray(solved.f_k), float(np.diagonal(overlap, 1).min())
+    def resampled(self, draws: NDArray[np.int64]) -> _Windows:
+        """Return the same windows with these draws, as many of each window as before."""
+        again = copy(self)
+        again._springs, again._bin = self._springs[:, draws], self._bin[draws]
+        return again
 
-    def solve_again(self, offsets: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the windows' free energies if each draw had come up so many ``times``.
-
-        pymbar knows draws that count once only, and takes most of a second for each set of them. From the solution for
-        the draws as they are, a few steps of Powell's method (scipy) lead to that for a resampled set.
-        """
-
-        def residual(rest: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            shares = self._shares(np.append(0.0, rest)) * times
-            sums = shares.sum(1)
-            pairs = shares @ (shares / np.where(times > 0, times, 1.0)).T
-            slope = (np.diag(sums) - pairs * self._counts) / sums[:, None]
-            return np.log(sums)[1:], slope[1:, 1:]
-
-        found = root(residual, (offsets - offsets[0])[1:], jac=True, tol=1e-10)
-        return np.append(0.0, found.x)
-
-    def probabilities(
-        self, offsets: NDArray[np.float64], times: NDArray[np.float64] | float = 1.0
-    ) -> NDArray[np.float64]:
-        """Return each bin's probability without the springs.
+    def solve(self, start: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], float]:
+        """Return the windows' free energies, and the smallest overlap between neighbours.
 
         Raises
         ------
-        ArithmeticError
-            If the windows' free energies don't solve the equations.
+        NotJoined
+            If that overlap is too small.
         """
-        unsolved = np.abs(np.log((self._shares(offsets) * times).sum(1))).max()
+        with _quiet_mbar() as MBAR:
+            solved = MBAR(
+                self._springs, self._counts, initial_f_k=start, solver_protocol="robust", relative_tolerance=1e-8
+            )
+            overlaps = np.diagonal(np.asarray(solved.compute_overlap()["matrix"]), 1)
+        k = int(np.argmin(overlaps))
+        if start is None and not overlaps[k] >= LEAST_OVERLAP:
+            raise NotJoined(
+                f"windows at {self._centres[k]:.4g} and {self._centres[k + 1]:.4g} overlap by {overlaps[k]:.2g}, "
+                f"less than {LEAST_OVERLAP}: place more windows, or draw more"
+            )
+        return np.asarray(solved.f_k), float(overlaps[k])
+
+    def probabilities(self, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each bin's probability without the springs, p_n ∝ 1/Σ_k N_k exp(f_k − spring_k(n)) for draw n.
+
+        Raises
+        ------
+        NotJoined
+            If the windows' free energies don't solve the equations: each window's Σ_n exp(f_k − spring_k(n)) p_n is 1.
+        """
+        log_weight = -logsumexp((offsets + np.log(self._counts))[:, None] - self._springs, axis=0)
+        unsolved = np.abs(logsumexp(offsets[:, None] - self._springs + log_weight, axis=1)).max()
         if not unsolved < _RESIDUAL:
-            raise ArithmeticError(f"MBAR's equations were not solved (residual {unsolved:.2g})")
-        log_weight = self._log_weight(offsets)
-        weight = np.exp(log_weight - log_weight.max()) * times
-        sums = np.bincount(self._bin, weight, minlength=self._bins)
+            raise NotJoined(f"MBAR's equations were not solved (residual {unsolved:.2g})")
+        sums = np.bincount(self._bin, np.exp(log_weight - log_weight.max()), minlength=self._bins)
         return np.asarray(sums / sums.sum())
-
-    def _log_weight(self, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the unbiased weight of each draw, p_n ∝ 1/Σ_k N_k exp(f_k − spring_k)."""
-        terms = (offsets + np.log(self._counts))[:, None] - self._springs
-        top = terms.max(axis=0)
-        return np.asarray(-(top + np.log(np.exp(terms - top).sum(axis=0))))
-
-    def _shares(self, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return W_kn = exp(f_k − spring_k(n)) p_n; MBAR's equations say that each window's add up to 1."""
-        return np.asarray(np.exp(offsets[:, None] - self._springs + self._log_weight(offsets)))
 
 
 def _convergence(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -247,22 +277,26 @@ def _convergence(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     return rhats, np.maximum(1.0, a[0].size / sizes)
 
 
-def _times_drawn(shape: tuple[int, ...], taus: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.float64]:
-    """Return how often each draw comes up if every chain's blocks of draws are drawn anew."""
-    result = np.zeros(shape)
+def _draws_drawn(shape: tuple[int, ...], taus: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:
+    """Return the places of draws, counted over all windows, if every chain's blocks of draws are drawn anew.
+
+    pymbar's own bootstrap draws them one by one, which makes errors too small where draws are correlated.
+    """
     windows, chains, draws = shape
+    result = np.empty(shape, dtype=np.int64)
     for window, tau in zip(range(windows), taus, strict=True):
         length = min(draws // 4, int(np.ceil(_BLOCK * tau)))
         for chain in range(chains):
             begins = random.integers(0, draws, size=-(-draws // length))
             index = (begins[:, None] + np.arange(length)).ravel()[:draws] % draws  # blocks wrap around
-            result[window, chain] = np.bincount(index, minlength=draws)
-    return result
+            result[window, chain] = (window * chains + chain) * draws + index
+    return result.ravel()
 
 
 @contextmanager
 def _quiet_mbar() -> Iterator[Any]:
     """Import pymbar's MBAR; pymbar announces on its log that it computes with JAX if there is JAX."""
+    require("pymbar")
     log = logging.getLogger("pymbar")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -270,7 +304,5 @@ def _quiet_mbar() -> Iterator[Any]:
         from pymbar import MBAR
 
         yield MBAR
-    except ImportError:
-        raise InputError("pymbar", None, "isn't installed: pip install 'phasekit[evidence]'") from None
     finally:
         log.setLevel(level)

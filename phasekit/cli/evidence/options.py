@@ -21,9 +21,6 @@ from phasekit.model import Model
 if TYPE_CHECKING:
     from phasekit.evidence import Loop
 
-#: Chains disagree further than this: a window of umbrella sampling, or a mean, must not be trusted.
-RHAT_MAX = 1.2
-
 _POINTS = SYNTAX.removeprefix("NAME=").replace("NAME=", "")
 SizesOption = Annotated[
     str | None,

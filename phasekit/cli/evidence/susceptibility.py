@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from phasekit.cli import CHECK_FAILED
-from phasekit.cli.evidence.options import RHAT_MAX, LoopOptions, SizesOption, takes_loop
+from phasekit.cli.evidence.options import LoopOptions, SizesOption, takes_loop
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import JsonOption, in_words, print_json, print_table
 from phasekit.errors import InputError
@@ -15,9 +15,6 @@ from phasekit.model import Model
 
 if TYPE_CHECKING:
     from phasekit.theory.minima import Minima
-
-#: Chains of a sweep stay at each P for a short time only.
-_ESS_MIN = 20.0
 
 
 @takes_model(without=("P", "estimator"))
@@ -32,11 +29,12 @@ def susceptibility(
     """
     model = options.model()
     from phasekit.evidence import susceptibility as measure
+    from phasekit.evidence.hysteresis import ESS_MIN, RHAT_MAX
 
     loop = chains.loop(model, sizes)
     rows = []
     for P in loop.data.P.to_numpy():
-        found = measure(loop.samples(P), rhat_max=RHAT_MAX, ess_min=_ESS_MIN).isel(dataset=0)
+        found = measure(loop.samples(P), rhat_max=RHAT_MAX, ess_min=ESS_MIN).isel(dataset=0)
         theory = _theory(model.at(P=float(P)))
         wells = 2 if str(found.verdict.values) == "coexistence" else 1
         for name in found.quantity.values.tolist():
