@@ -14,6 +14,7 @@ import numpy as np
 import typer
 
 from phasekit.cli import READER_GONE, discard_output
+from phasekit.progress import bar
 
 if TYPE_CHECKING:
     from phasekit.model import Estimator, Model
@@ -124,14 +125,5 @@ def write(text: str) -> None:
 @contextmanager
 def working(task: str) -> Iterator[None]:
     """Show on standard error that, and for how long, a task runs; nothing where nobody watches."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-        progress.add_task(task, total=None)
+    with bar(task):
         yield

@@ -170,17 +170,13 @@ def _wrapped(text: str) -> str:
 @contextmanager
 def _progress_bar(theorems: int) -> Iterator[Progress]:
     """Show on standard error which theorem is at work and how much is done; nothing where nobody watches."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from phasekit.progress import bar
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("verifying", total=theorems)
-        done: dict[str, float] = {}
+    done: dict[str, float] = {}
+    with bar("verifying", total=theorems) as shown:
 
         def update(theorem: Theorem, share: float) -> None:
             done[theorem.name] = share
-            bar.update(task, description=f"verifying {theorem.name:<22}", completed=sum(done.values()))
+            shown.show(sum(done.values()), f"verifying {theorem.name:<22}")
 
         yield update

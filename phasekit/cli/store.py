@@ -21,9 +21,9 @@ def status(store: StoreArgument, json: JsonOption = False) -> None:
 
     Exit status 1 if tasks failed, or are broken.
     """
+    from phasekit.progress import duration
     from phasekit.runs.store.status import look
     from phasekit.runs.store.store import Store
-    from phasekit.runs.work.progress import duration
 
     found = look(Store.open(store))
     if json:
