@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from phasekit.cli import CHECK_FAILED, WRONG_USAGE
+from phasekit.checks import one_of, whole_number
+from phasekit.cli import WRONG_USAGE
 from phasekit.cli.output import JsonOption, print_json, print_table
 from phasekit.errors import InputError
+from phasekit.extras import require
 
 if TYPE_CHECKING:
     from phasekit.runs.store.store import Store
     from phasekit.runs.sweeps.description import Sweep
     from phasekit.runs.sweeps.task import Task
-    from phasekit.runs.work.backends import Backend
     from phasekit.runs.work.runner import Summary
 
 BACKENDS = ("local", "dask")
@@ -31,7 +33,10 @@ def run(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", help="Processes (default: one for each core or GPU).")
     ] = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="Threads of each (default: cores / jobs).")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", help="Threads of each (default: cores / jobs, up to OMP_NUM_THREADS)."),
+    ] = None,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda, or auto (GPUs where there are any).")] = "cpu",
     backend: Annotated[str, typer.Option("--backend", help="local (joblib) or dask.")] = "local",
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="Address of a Dask scheduler.")] = None,
@@ -49,9 +54,14 @@ def run(
     from phasekit.runs.sweeps.description import SweepErrors, load_sweep
     from phasekit.runs.sweeps.expand import expand
 
-    for name, value, known in (("backend", backend, BACKENDS), ("device", device, ("cpu", "cuda", "auto"))):
-        if value not in known:
-            raise InputError(name, value, f"must be one of {', '.join(known)}")
+    # A script's background jobs ignore SIGINT; a run takes it as Ctrl-C wherever it is.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    one_of("backend", backend, BACKENDS)
+    one_of("device", device, ("cpu", "cuda", "auto"))
+    for name, count in (("jobs", jobs), ("threads", threads)):
+        if count is not None:
+            whole_number(name, count, 1)
+    _check_cluster(backend, scheduler, jobs)
     try:
         description = load_sweep(sweep, preset)
         tasks = expand(description)
@@ -61,12 +71,13 @@ def run(
         raise typer.Exit(WRONG_USAGE) from None
     folder = store or Path("build/runs") / description.name
     if dry_run:
-        _foretell(description, tasks, Store(folder), json)
+        _foretell(description, tasks, Store(folder), backend, jobs, threads, device, json)
         return
+    from phasekit.runs.work.backends import DaskCluster, LocalProcesses
     from phasekit.runs.work.progress import watching
     from phasekit.runs.work.runner import run_sweep
 
-    workers = _backend(backend, scheduler, jobs, threads, device)
+    workers = DaskCluster(scheduler, threads or 1) if scheduler else LocalProcesses(jobs, threads, device)
     try:
         with watching() as monitor:
             summary = run_sweep(
@@ -86,45 +97,50 @@ def run(
         raise typer.Exit(summary.status)
 
 
-def _backend(name: str, scheduler: str | None, jobs: int | None, threads: int | None, device: str) -> Backend:
-    from phasekit.runs.work.backends import DaskCluster, LocalProcesses
-
-    if name == "local":
+def _check_cluster(backend: str, scheduler: str | None, jobs: int | None) -> None:
+    """Refuse options that don't go together, and a cluster without Dask, before any work."""
+    if backend == "local":
         if scheduler is not None:
             raise InputError("scheduler", scheduler, "goes with --backend dask")
-        return LocalProcesses(jobs, threads, device)
+        return
+    require("dask", "distributed")
     if scheduler is None:
         raise InputError("scheduler", None, "missing: --backend dask needs the address of a scheduler")
     if jobs is not None:
         raise InputError("jobs", jobs, "the cluster decides how many tasks run at once")
-    return DaskCluster(scheduler, threads or 1)
 
 
-def _foretell(sweep: Sweep, tasks: list[Task], store: Store, json: bool) -> None:
-    """Say how many tasks there are, what is done already, and what the rest should cost."""
+def _foretell(
+    sweep: Sweep, tasks: list[Task], store: Store, backend: str, jobs: int | None, threads: int | None, device: str,
+    json: bool,
+) -> None:  # fmt: skip
+    """Say how many tasks there are, what is done already, and what the rest should cost with these processes."""
     from phasekit.cli.output import working
-    from phasekit.runs.work.foretell import cost
-    from phasekit.runs.work.progress import duration
+    from phasekit.progress import duration
+    from phasekit.runs.work.calibrate import cost
+    from phasekit.runs.work.processes import workers_and_threads
 
     names = store.names() if store.exists() else set()
     failed = store.failed() if store.exists() else set()
     missing = [task for task in tasks if task.id not in names | failed]
+    workers, threads = (1, threads or 1) if backend == "dask" else workers_and_threads(jobs, threads, device)
     with working("measuring a few steps"):
-        seconds = cost(missing)
+        seconds, unknown = cost(missing, device, threads)
     done = sum(task.id in names for task in tasks)
     counts = {"tasks": len(tasks), "done": done, "failed": len(failed & {task.id for task in tasks})}
     counts["missing"] = len(missing)
     if json:
-        print_json(
-            {"sweep": sweep.name, "preset": sweep.preset, "store": str(store.path), **counts, "seconds": seconds}
-        )
+        measured = {"seconds": None if unknown else seconds, "threads": threads, "jobs": workers, "unknown": unknown}
+        print_json({"sweep": sweep.name, "preset": sweep.preset, "store": str(store.path), **counts, **measured})
         return
-    rows: list[tuple[str, Any]] = [*counts.items(), ("work left, on one core", f"about {duration(seconds)}")]
+    shared = f"{workers} process{'es' * (workers > 1)} of {threads} thread{'s' * (threads > 1)}"
+    left = f"about {duration(seconds / workers)}" if not unknown else f"not known: {unknown[0]}"
+    rows: list[tuple[str, Any]] = [*counts.items(), (f"work left, for {shared}", left)]
     print_table(f"{sweep.name} ({sweep.preset}): {sweep.about}", ["", ""], rows, [f"store: {store.path}"])
 
 
 def _report(summary: Summary, folder: Path, json: bool) -> None:
-    from phasekit.runs.work.progress import duration
+    from phasekit.progress import duration
 
     counts = {
         "tasks": summary.total,
@@ -160,6 +176,3 @@ def _report(summary: Summary, folder: Path, json: bool) -> None:
         print("failed tasks: --retry-failed runs them again", file=sys.stderr)
     if summary.disk:
         print(f"error: results can't be written: {summary.disk}; make room and run again", file=sys.stderr)
-
-
-__all__ = ["CHECK_FAILED", "run"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import time
 
@@ -187,6 +188,9 @@ def test_broken_results_are_reported_collected_around_and_repaired(command, stor
         (["run", "SWEEP", "--scheduler", "tcp://x"], ["goes with --backend dask"]),
         (["run", "SWEEP", "--jobs", "0"], ["jobs = 0", "at least 1"]),
         (["run", "SWEEP", "--threads", "0"], ["threads = 0", "at least 1"]),
+        (["run", "SWEEP", "--jobs", "-1", "--dry-run"], ["jobs = -1", "at least 1"]),
+        (["run", "SWEEP", "--threads", "0", "--dry-run"], ["threads = 0", "at least 1"]),
+        (["run", "SWEEP", "--backend", "dask", "--scheduler", "tcp://127.0.0.1:1", "--jobs", "2"], ["jobs = 2"]),
         (["run", "nowhere.toml"], ["can't be read"]),
     ],
 )
@@ -201,6 +205,23 @@ def test_mistakes_are_one_line_and_leave_nothing(
     assert err.count("\n") == 1
     assert all(word in err for word in words), err
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_a_missing_dask_is_said_before_anything_else(command, tmp_path, monkeypatch, dry):
+    monkeypatch.setattr("phasekit.extras.find_spec", lambda module: None if module == "distributed" else 1)
+    status, _, err = command(
+        "run", tmp_path / "not_even_there.toml", "--backend", "dask", "--scheduler", "tcp://x", *dry
+    )
+    assert (status, err.count("\n")) == (2, 1)
+    assert "pip install 'phasekit[cluster]'" in err
+
+
+def test_sequences_that_nobody_could_store_are_refused_in_a_dry_run(command, sweep, tmp_path):
+    sweep.write_text(re.sub(r"P = .*", "P = [1e18]", sweep.read_text()))
+    status, _, err = command("run", sweep, "--dry-run")
+    assert status == 2
+    assert "don't fit into memory" in err
 
 
 def test_all_mistakes_of_a_file_are_printed(command, tmp_path):

@@ -18,6 +18,7 @@ from phasekit.runs.store.plan import add_plan, damaged_plans, read_plans
 from phasekit.runs.store.status import look
 from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.task import Task
+from phasekit.runs.work.backends import WorkersLost
 from phasekit.runs.work.worker import work
 from tests.runs.probes import Here
 
@@ -324,3 +325,91 @@ def test_a_long_task_saves_its_state_and_goes_on_from_it(run, written, tmp_path)
     assert 0 < values["began"][0] < 100
     assert values["ended"][0] == 100
     assert os.listdir(store.checkpoints) == []
+
+
+class LosesMeasurements(Here):
+    """Loses its worker while it measures some kinds of tasks, so many times each."""
+
+    def __init__(self, losses):
+        self.losses, self.measured = losses, []
+
+    def map(self, function, jobs):
+        for job in jobs:
+            if isinstance(job, tuple):  # a measurement
+                self.measured.append(job[0])
+                if self.losses.get(job[0], 0) > 0:
+                    self.losses[job[0]] -= 1
+                    raise WorkersLost("killed")
+            yield function(job)
+
+
+def test_a_worker_killed_while_measuring_costs_only_what_it_measured(run, written):
+    """Everything else is measured once more; a kind that kills its worker again gets ensembles of one task."""
+    description = written(axes={"L": [8, 16, 32], "P": [100]}, seeds=60)
+    del description["group"]
+    summary, store, _ = run(description, backend=(backend := LosesMeasurements({1: 1})))
+    assert backend.measured == [0, 1, 2, 1]
+    assert (summary.done, summary.status) == (180, 0)
+    (plan,) = read_plans(store)
+    assert [bool(entry["seconds"]) for entry in plan.about.calibration] == [True] * 3
+
+
+def test_a_kind_of_task_that_kills_every_worker_that_measures_it(run, written, tmp_path):
+    description = written(axes={"L": [8, 16], "P": [100]}, seeds=30)
+    del description["group"]
+    summary, store, _ = run(description, backend=(backend := LosesMeasurements({0: 9})))
+    assert backend.measured == [0, 1, 0]
+    assert summary.done == 60
+    (plan,) = read_plans(store)
+    assert [len(entry["seconds"]) > 0 for entry in plan.about.calibration] == [False, True]
+    assert plan.about.calibration[0]["size"] == 1
+
+
+class PreEmpted(Here):
+    """Takes the worker of a job away so many times, each time after a checkpoint was written, or not."""
+
+    def __init__(self, times, saves):
+        self.left, self.saves, self.lost = times, saves, 0
+
+    def map(self, function, jobs):
+        for job in jobs:
+            if self.left > 0:
+                self.left -= 1
+                self.lost += 1
+                if self.saves:
+                    path = Store(job.store).checkpoint(job.group)
+                    path.write_bytes(b"")
+                    os.utime(path, ns=(self.lost * 10**9, self.lost * 10**9))
+                raise WorkersLost("Dask gave up on them", [job])
+            yield function(job)
+
+
+def test_pre_emptions_of_a_task_that_gets_further_each_time_are_no_failure(run, written):
+    description = written(axes={"L": [16], "P": [100]}, seeds=1, group=1)
+    summary, _, _ = run(description, backend=(backend := PreEmpted(9, saves=True)))
+    assert (backend.lost, summary.done, summary.failed) == (9, 1, {})
+
+
+def test_a_task_that_kills_its_workers_without_getting_anywhere_is_a_failure(run, written):
+    description = written(axes={"L": [16], "P": [100]}, seeds=1, group=1)
+    summary, _, _ = run(description, backend=PreEmpted(9, saves=False))
+    assert [kind for kind, _ in summary.failed.values()] == ["WorkerKilled"]
+
+
+def test_an_interrupt_while_speeds_are_measured_plans_nothing(run, written, tmp_path):
+    """What was measured until then would be the plan for good."""
+
+    class Interrupted(Here):
+        def map(self, function, jobs):
+            for job in jobs:
+                (stop,) = [job[1].stop_file]
+                stop.touch()
+                yield function(job)
+
+    description = written(axes={"L": [8, 16], "P": [100]}, seeds=3)
+    del description["group"]
+    summary, store, _ = run(description, backend=Interrupted())
+    assert (summary.done, summary.missing) == (0, 6)
+    assert read_plans(store) == []
+    summary, store, _ = run(description)
+    assert summary.done == 6

@@ -7,13 +7,14 @@ import pytest
 
 from phasekit.errors import InputError
 from phasekit.model import Model
+from phasekit.progress import Bar, duration
+from phasekit.runs.procedures import Workplace
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work import calibrate as module
 from phasekit.runs.work.backends import LocalProcesses
-from phasekit.runs.work.calibrate import LONGEST, Trial, calibrate, choose
-from phasekit.runs.work.foretell import cost
-from phasekit.runs.work.processes import take_gpu, visible_gpus
-from phasekit.runs.work.progress import Lines, Pace, duration
+from phasekit.runs.work.calibrate import LONGEST, Speed, Trial, calibrate, choose, cost
+from phasekit.runs.work.processes import take_gpu, visible_gpus, workers_and_threads
+from phasekit.runs.work.progress import Shown, watching
 from phasekit.runs.work.runner import Summary
 from tests.runs.conftest import ROOT
 from tests.runs.probes import Probe, environment
@@ -78,25 +79,98 @@ def test_the_smallest_size_that_is_nearly_fastest_is_chosen():
     assert choose({1: 10 * LONGEST}).size == 1
 
 
-@pytest.mark.parametrize(("saved", "size"), [(0.0, 1), (1.0, 64)])
-def test_company_is_sought_only_where_it_helps(monkeypatch, saved, size):
-    monkeypatch.setattr(module, "_seconds", lambda tasks, length, device: 1.0 if saved else 1.0 * len(tasks))
-    task = Task(Model(V=4, L=5, P=10.0), 0, Probe())
-    speed = calibrate(Trial((task,) * 64, "cpu", 1))
-    assert speed.size == (size if not saved else max(speed.measured))
-    assert (speed.size == 1) == (not saved)
+def task(procedure=None, seed=0):
+    return Task(Model(V=4, L=5, P=10.0), seed, procedure or Probe())
 
 
-def test_calibration_survives_tasks_that_fail():
-    task = Task(Model(V=4, L=5, P=10.0), 7, Probe(failing=(7,)))
-    assert calibrate(Trial((task,), "cpu", 1)).size == 1
+@pytest.mark.parametrize(("alone", "size"), [(1.0, 1), (0.0, 64)])
+def test_company_is_sought_only_where_it_helps(monkeypatch, alone, size):
+    """Tasks cost ``alone`` seconds each, and one second together."""
+    monkeypatch.setattr(module, "_run", lambda tasks, length, place: 1.0 + alone * (len(tasks) - 1))
+    assert calibrate(Trial((task(),) * 64, "cpu", 1)).size == size
+
+
+def test_tasks_that_fail_while_they_are_measured_are_left_alone():
+    assert calibrate(Trial((task(Failing(failing=(7,)), 7),) * 4, "cpu", 1)) == Speed()
+
+
+class Failing(Probe):
+    """Fails even when it is measured."""
+
+    def shortened(self, length):
+        return self
+
+
+class Steps(Probe):
+    """A made-up procedure of so many steps."""
+
+    steps: int = 1000
+
+    @property
+    def length(self):
+        return self.steps
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 8, 1000, 10**6])
+@pytest.mark.parametrize("each", [1e-6, 1e-3, 1.0])
+def test_few_steps_are_enough_to_tell_what_all_take(monkeypatch, steps, each):
+    """Steps of a microsecond don't drown in noise of a millisecond: the more of them are run."""
+    spent, noise = [], iter([0.0, 1e-3, -1e-3] * 20)
+
+    def run(tasks, length, place):
+        spent.append(0.5 + each * length)
+        return spent[-1] + next(noise)
+
+    monkeypatch.setattr(module, "_run", run)
+    found = module.seconds_of([task(Steps(steps=steps))], Workplace())
+    assert found == pytest.approx(0.5 + each * steps, abs=2e-3 + 0.03 * each * steps)
+    assert sum(spent) < 0.6 * len(spent) + max(1.0, 9 * each)
+
+
+def test_a_measurement_ends_when_the_run_does(tmp_path):
+    (tmp_path / "stop").touch()
+    speed = calibrate(Trial((task(),) * 8, "cpu", 1, tmp_path / "stop"))
+    assert speed == Speed()
 
 
 def test_the_cost_of_a_sweep_is_in_proportion_to_its_operations(monkeypatch):
-    monkeypatch.setattr(module, "_seconds", lambda tasks, length, device: 2.0)
-    few = [Task(Model(V=4, L=5, P=10.0), seed, Probe()) for seed in range(3)]
-    assert cost(few) == pytest.approx(6.0)
-    assert cost([]) == 0.0
+    monkeypatch.setattr(module, "_run", lambda tasks, length, place: 2.0 * len(tasks))
+    assert cost([task(seed=seed) for seed in range(30)]) == (pytest.approx(60.0), [])
+    assert cost([]) == (0.0, [])
+
+
+def test_a_cost_that_cannot_be_told_is_no_cost_of_zero():
+    seconds, unknown = cost([task(Failing(failing=(0, 1, 2)), seed) for seed in range(3)])
+    assert seconds == 0.0
+    assert len(unknown) == 1
+    assert "ArithmeticError: seed 0 is not liked" in unknown[0]
+
+
+# --- threads
+
+
+@pytest.mark.parametrize(
+    ("told", "jobs", "threads", "expected"),
+    [
+        (None, 1, None, (1, 8)),
+        (None, 4, None, (4, 2)),
+        (None, None, None, (8, 1)),
+        (None, 16, None, (16, 1)),
+        ("1", 1, None, (1, 1)),
+        ("3", 2, None, (2, 3)),
+        ("64", 2, None, (2, 4)),
+        ("1", 2, 4, (2, 4)),  # said for this run
+        ("", 1, None, (1, 8)),
+        ("all", 1, None, (1, 8)),
+        ("0", 1, None, (1, 8)),
+    ],
+)
+def test_threads_are_never_more_than_the_user_set(monkeypatch, told, jobs, threads, expected):
+    monkeypatch.setattr("phasekit.runs.work.processes.cpu_count", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if told is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", told)
+    assert workers_and_threads(jobs, threads, "cpu") == expected
 
 
 # --- progress
@@ -109,35 +183,42 @@ def test_durations_as_people_say_them(seconds, words):
     assert duration(seconds) == words
 
 
-def test_pace_counts_cost_rather_than_tasks(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    pace = Pace()
-    pace.plan(Summary(total=10, already=2), seconds=40.0)
-    assert pace.remaining is None
-    now[0] += 5.0
-    pace.add(1, 1, 10.0)  # two tasks, but a quarter of the cost
-    assert pace.remaining == pytest.approx(15.0)
-    assert (pace.finished, pace.rate) == (4, pytest.approx(0.4))
-    assert pace.words() == "4 of 10 tasks, 1 failed, 0.4 a second, 15 s to go"
-    pace.plan(Summary(total=10, already=0), seconds=0.0)  # nothing was measured: tasks count
-    pace.done = pace.failed = 0
-    now[0] += 4.0
-    pace.add(4, 0, 0.0)
-    assert pace.remaining == pytest.approx(6.0)
+def test_the_share_that_is_done_is_one_of_the_cost_rather_than_of_tasks():
+    shown = Shown(Bar(None, "", 1.0), lines=False)
+    shown.planned(Summary(total=10, already=2), 40.0, "two workers")
+    assert (shown.share, shown.words()) == (0.0, "2 of 10 tasks")
+    shown.progressed(1, 1, 10.0)  # two tasks, but a quarter of the cost
+    assert (shown.share, shown.words()) == (0.25, "4 of 10 tasks, 1 failed")
+    shown = Shown(Bar(None, "", 1.0), lines=False)
+    shown.planned(Summary(total=10, already=2), 0.0, "two workers")  # nothing was measured: tasks count
+    shown.progressed(1, 1, 0.0)
+    assert shown.share == 0.25
 
 
 def test_lines_are_printed_now_and_then(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    lines = Lines()
-    lines.planned(Summary(total=4), 4.0, "two workers")
-    lines.progressed(1, 0, 1.0)
-    now[0] = 11.0
-    lines.progressed(1, 0, 1.0)
-    lines.remark("failed: abc")
+    with watching() as lines:
+        lines.planned(Summary(total=4), 4.0, "two workers")
+        lines.progressed(1, 0, 1.0)
+        now[0] = 11.0
+        lines.progressed(1, 0, 1.0)
+        lines.remark("failed: abc")
     assert capsys.readouterr().err.splitlines() == [
         "4 tasks, 0 done before; two workers",
-        "2 of 4 tasks, 0.182 a second, 11 s to go",
+        "2 of 4 tasks, 11 s to go",
         "failed: abc",
     ]
+
+
+def test_a_terminal_gets_a_bar(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with watching() as shown:
+        shown.planned(Summary(total=4), 4.0, "two workers")
+        shown.progressed(1, 1, 1.0)
+        shown.remark("failed: [abc]")
+    said = capsys.readouterr().err
+    assert "failed: [abc]" in said
+    assert "2 of 4 tasks, 1 failed" in said

@@ -28,9 +28,9 @@ class HeadsProcedure(Procedure, ABC):
 
     def check(self, model: Model) -> None:
         from phasekit.heads.energy import common_model
-        from phasekit.tasks.copy import number_of_sequences
+        from phasekit.tasks.copy import check_room
 
-        number_of_sequences(model)
+        check_room(model)
         common_model([model])
 
     @property

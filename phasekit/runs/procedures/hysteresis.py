@@ -80,6 +80,9 @@ class Hysteresis(HeadsProcedure):
             return HMC(step=self.step, leaps=self.leaps)
         return Langevin(step=self.step, friction=self.friction)
 
+    def check(self, model: Model) -> None:
+        super().check(model.at(P=float(self.sizes_of(model)[-1])))
+
     def together(self, model: Model) -> Hashable:
         return model
 

@@ -268,6 +268,17 @@ class Store:
             elif _left_behind(name):
                 shutil.rmtree(self.staging / name, ignore_errors=True)
 
+    def checkpoint(self, group: str) -> Path:
+        """Return where the state of an unfinished ensemble is kept."""
+        return self.checkpoints / f"{group}.npz"
+
+    def saved_at(self, group: str) -> float:
+        """Return when the state of an ensemble was last saved, in seconds since 1970; 0 if it wasn't."""
+        try:
+            return self.checkpoint(group).stat().st_mtime
+        except OSError:
+            return 0.0
+
     def write_failure(self, task: Task, error: Mapping[str, Any]) -> None:
         """Record that a task failed, with its parameters."""
         with atomic(self.failures / f"{task.id}.json") as temporary:

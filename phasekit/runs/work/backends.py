@@ -11,12 +11,13 @@ from concurrent.futures import CancelledError
 from itertools import islice
 from typing import Any, TypeVar
 
-from joblib import cpu_count
 from joblib.externals.loky import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from joblib.externals.loky.process_executor import BrokenProcessPool, ShutdownExecutorError
 
+from phasekit.checks import whole_number
 from phasekit.errors import InputError
-from phasekit.runs.work.processes import THREAD_VARIABLES, prepare, visible_gpus
+from phasekit.extras import require
+from phasekit.runs.work.processes import THREAD_VARIABLES, prepare, visible_gpus, workers_and_threads
 
 Job = TypeVar("Job")
 R = TypeVar("R")
@@ -25,6 +26,8 @@ R = TypeVar("R")
 #: Seconds after which idle workers end by themselves.
 _IDLE = 300
 _LOOK_EVERY = 5.0
+#: Workers that a cluster should have work for from the beginning, however few it has then.
+_CLUSTER = 16
 
 
 class WorkersLost(Exception):
@@ -70,25 +73,19 @@ class LocalProcesses(Backend):
     Parameters
     ----------
     workers : int, optional
-        One for each core, or for each GPU, by default.
     threads : int, optional
-        Threads of each worker; what the cores allow by default.
+        Of each worker; see :func:`phasekit.runs.work.processes.workers_and_threads` for the defaults.
     device : "cpu", "cuda" or "auto"
         On GPUs every process sees one device only.
     """
 
     def __init__(self, workers: int | None = None, threads: int | None = None, device: str = "cpu") -> None:
+        workers, threads = (
+            None if value is None else whole_number(name, value, 1)
+            for name, value in (("jobs", workers), ("threads", threads))
+        )
+        self.workers, self.threads = workers_and_threads(workers, threads, device)
         self.gpus = visible_gpus() if device in ("cuda", "auto") else []
-        if device == "cuda" and not self.gpus:
-            raise InputError("device", device, "this machine has no CUDA device")
-        for name, value in (("jobs", workers), ("threads", threads)):
-            if value is not None and value < 1:
-                raise InputError(name, value, "must be at least 1")
-        most = len(self.gpus) or cpu_count()
-        if self.gpus and workers is not None and workers > most:
-            raise InputError("jobs", workers, f"there is one process for each GPU, and {most} of them")
-        self.workers = workers or most
-        self.threads = threads or max(1, cpu_count() // self.workers)
         self._slots = tempfile.mkdtemp(prefix="phasekit-gpus-")
         self._pool: Any = None
         kind = f" on GPUs {', '.join(self.gpus)}" if self.gpus else ""
@@ -149,7 +146,9 @@ class LocalProcesses(Backend):
 class DaskCluster(Backend):
     """A Dask cluster that exists already; its workers must see the store under the same path.
 
-    Tasks are handed to Dask directly: joblib's Dask backend isn't told when a task's worker died too often.
+    Workers may come and go: they are counted anew after each result. Where there is none yet, work waits for one as
+    long as the scheduler lives. Tasks are handed to Dask directly: joblib's Dask backend isn't told when a task's
+    worker died too often.
 
     Parameters
     ----------
@@ -158,30 +157,37 @@ class DaskCluster(Backend):
     threads : int
         Threads of each task.
     wait : float
-        Seconds to wait for an answer.
+        Seconds to wait for an answer of the scheduler.
 
     Raises
     ------
     InputError
-        If Dask isn't installed, or no scheduler or worker answers.
+        If Dask isn't installed, or no scheduler answers.
     """
 
     def __init__(self, scheduler: str, threads: int = 1, wait: float = 30.0) -> None:
-        self.scheduler = scheduler
-        try:
-            import distributed
-            from distributed.comm.addressing import resolve_address
-        except ImportError:
-            raise InputError("backend", "dask", "needs the extra: pip install 'phasekit[cluster]'") from None
+        require("dask", "distributed")
+        os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")  # its tracebacks would hide our one line
+        import distributed
+        from distributed.comm.addressing import resolve_address
+
+        self.scheduler, self.threads = scheduler, threads
         try:
             _untyped(resolve_address)(scheduler)  # a Client that can't read its address takes a minute to be deleted
             self._client: Any = _untyped(distributed).Client(scheduler, timeout=wait, set_as_default=False)
-            self._client.wait_for_workers(1, timeout=wait)
+            there = self._count()
         except (OSError, TimeoutError, ValueError) as error:
-            raise InputError("scheduler", scheduler, f"no cluster answers there ({error})") from None
-        self.threads = threads
-        self.workers = sum(self._client.nthreads().values())
-        self.description = f"{self.workers} threads of the Dask cluster at {scheduler}"
+            raise InputError("scheduler", scheduler, f"no cluster answers there ({_first_line(error)})") from None
+        self.description = f"{there or 'no'} threads of the Dask cluster at {scheduler}{'' if there else ' yet'}"
+
+    def _count(self) -> int:
+        """Return how many tasks the cluster can work on now."""
+        return sum(self._client.nthreads().values())
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]
+        """How many tasks to plan for: a cluster that adapts may grow."""
+        return max(_CLUSTER, self._count())
 
     def map(self, function: Callable[[Job], R], jobs: Iterable[Job]) -> Iterator[R]:
         import distributed
@@ -192,28 +198,36 @@ class DaskCluster(Backend):
         handed_out: dict[Any, Job] = {}
         culprits: list[Job] = []
 
-        def submit(count: int) -> None:
-            for job in islice(jobs, count):
+        def submit() -> None:
+            """Keep twice as many tasks at the scheduler as it can work on: one in reserve for each worker."""
+            for job in islice(jobs, max(1, 2 * self.workers - len(handed_out))):
                 future = self._client.submit(function, job, pure=False)
                 handed_out[future.key] = job
                 waiting.add(future)
 
-        submit(2 * self.workers)
+        submit()
         for future in waiting:
             if future.status == "lost":  # its worker died with the result in memory; Dask computes it again
                 waiting.add(future)
                 continue
+            job = handed_out.pop(future.key)
             try:
                 result = future.result()
             except KilledWorker:
-                culprits.append(handed_out[future.key])
+                culprits.append(job)
             except CancelledError:
-                raise InputError("scheduler", self.scheduler, "has gone; start it again and run again") from None
+                raise self._gone() from None
             else:
                 yield result
-            submit(1)
+            try:
+                submit()
+            except (OSError, TimeoutError, RuntimeError):
+                raise self._gone() from None
         if culprits:
             raise WorkersLost("Dask gave up on them", culprits)
+
+    def _gone(self) -> InputError:
+        return InputError("scheduler", self.scheduler, "has gone; start it again and run again")
 
     def close(self) -> None:
         self._client.close()

@@ -1,12 +1,17 @@
-"""How many tasks to put into one ensemble: measured, because small networks gain from company and large ones lose."""
+"""How long ensembles take, and so how many tasks to put into one: small networks gain from company, large ones lose.
+
+Measured with few steps: what a step takes comes from the difference between two runs, so that drawing data and final
+evaluation aren't multiplied by the number of steps.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from phasekit.runs.procedures import Workplace
+from phasekit.runs.procedures import Stopped, Workplace
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.processes import limit_threads
 
@@ -15,8 +20,11 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 _WORTH_IT = 0.95
 #: An ensemble shouldn't take longer than this, because a killed worker loses it. Checkpoints save long single tasks.
 LONGEST = 120.0
+#: Steps to begin with; four times as many until they take long enough to be told from noise, or longer than patience.
 _STEPS = 6
-_PATIENCE = 2.0
+_ENOUGH, _PATIENCE = 0.1, 2.0
+#: Tasks in the ensembles by which :func:`cost` measures: most of what company gains is gained by then.
+_COMPANY = 8
 
 
 @dataclass(frozen=True)
@@ -27,11 +35,13 @@ class Trial:
     ----------
     tasks : that could form one ensemble
     device, threads : as the real work will have them
+    stop_file : path, optional; when it appears, no more is measured
     """
 
     tasks: tuple[Task, ...]
     device: str
     threads: int
+    stop_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -41,37 +51,41 @@ class Speed:
     Attributes
     ----------
     size : tasks in an ensemble
-    seconds : seconds that a task then takes
+    seconds : seconds that a task then takes; 0 if that isn't known
     measured : size to seconds for a task
     """
 
-    size: int
-    seconds: float
-    measured: dict[int, float]
+    size: int = 1
+    seconds: float = 0.0
+    measured: Mapping[int, float] | None = None
+
+
+def families(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Sort tasks into those that may be computed as one ensemble."""
+    alike: dict[Hashable, list[Task]] = {}
+    for task in tasks:
+        alike.setdefault(task.procedure.together(task.model), []).append(task)
+    return list(alike.values())
 
 
 def calibrate(trial: Trial) -> Speed:
     """Measure ensembles of growing size, and return the smallest that is nearly as fast as any.
 
-    Each size runs twice with few steps; what a step takes comes from the difference, so that drawing data and final
-    evaluation aren't multiplied by the number of steps.
+    Tasks that fail are found out, and recorded, when they are run: they are put into ensembles of one.
     """
     limit_threads(trial.threads)
-    tasks = trial.tasks
+    place = Workplace(trial.device, stop_file=trial.stop_file)
     measured: dict[int, float] = {}
-    _seconds(tasks[:1], 1, trial.device)  # what only the first run pays for: imports, warm caches
-    for size in [size for size in SIZES if size <= len(tasks)] or [1]:
-        length = tasks[0].procedure.length
-        begun = time.monotonic()
-        short = _seconds(tasks[:size], min(1, length), trial.device)
-        if length > 1:
-            few = min(length, 1 + _STEPS)
-            step = max(0.0, _seconds(tasks[:size], few, trial.device) - short) / (few - 1)
-            short += step * (length - 1)
-        measured[size] = short / size
-        if time.monotonic() - begun > _PATIENCE or short > LONGEST:
-            break
-    return choose(measured)
+    try:
+        _run(trial.tasks[:1], 1, place)  # what only the first run pays for: imports, warm caches
+        for size in (size for size in SIZES if size <= len(trial.tasks)):
+            begun = time.monotonic()
+            measured[size] = seconds_of(trial.tasks[:size], place) / size
+            if time.monotonic() - begun > _PATIENCE or size * measured[size] > LONGEST:
+                break
+    except Exception:
+        pass
+    return choose(measured) if measured else Speed()
 
 
 def choose(measured: Mapping[int, float], longest: float = LONGEST) -> Speed:
@@ -82,11 +96,49 @@ def choose(measured: Mapping[int, float], longest: float = LONGEST) -> Speed:
     return Speed(size, allowed[size], dict(measured))
 
 
-def _seconds(tasks: Sequence[Task], length: int, device: str) -> float:
-    procedure = tasks[0].procedure.shortened(length)
+def seconds_of(tasks: Sequence[Task], place: Workplace) -> float:
+    """Return the seconds that an ensemble should take. What its tasks raise is raised here."""
+    length, begun = tasks[0].procedure.length, time.monotonic()
+    first = _run(tasks, 1, place)
+    steps = min(_STEPS, length - 1)
+    while steps > 0:
+        more = max(0.0, _run(tasks, 1 + steps, place) - first)
+        if steps == length - 1:
+            return first + more
+        if more > _ENOUGH or time.monotonic() - begun > _PATIENCE:
+            return first + more / steps * (length - 1)
+        steps = min(4 * steps, length - 1)
+    return first
+
+
+def cost(tasks: Sequence[Task], device: str = "cpu", threads: int = 1) -> tuple[float, list[str]]:
+    """Return the seconds that tasks should take one ensemble after another, and why some can't be told.
+
+    A few tasks of each family are measured; the others are put in proportion to their number of operations.
+    """
+    limit_threads(threads)
+    total, unknown = 0.0, []
+    for family in families(tasks):
+        middle = max(0, len(family) - _COMPANY) // 2
+        some = family[middle : middle + _COMPANY]
+        try:
+            _run(some[:1], 1, Workplace(device))
+            seconds = seconds_of(some, Workplace(device))
+        except Exception as error:
+            unknown.append(f"{some[0].model}: {type(error).__name__}: {' '.join(str(error).split())}")
+            continue
+        total += seconds * _operations(family) / _operations(some)
+    return total, unknown
+
+
+def _operations(tasks: Sequence[Task]) -> float:
+    return sum(task.procedure.operations(task.model) for task in tasks)
+
+
+def _run(tasks: Sequence[Task], length: int, place: Workplace) -> float:
+    """Run tasks with that many steps as one ensemble, and return the seconds."""
+    if place.must_stop():
+        raise Stopped
     begun = time.monotonic()
-    try:
-        procedure.run([(task.model, task.data_seed) for task in tasks], Workplace(device))
-    except Exception:  # tasks that fail will be found out, and recorded, when they are run
-        return time.monotonic() - begun
+    tasks[0].procedure.shortened(length).run([(task.model, task.data_seed) for task in tasks], place)
     return time.monotonic() - begun

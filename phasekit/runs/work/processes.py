@@ -10,6 +10,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from joblib import cpu_count
+
+from phasekit.errors import InputError
+
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _LOOK_EVERY = 0.5
 
@@ -36,6 +40,28 @@ def prepare(runner: int, threads: int, gpus: Sequence[str], slots: str) -> None:
     if gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = take_gpu(gpus, Path(slots))
     threading.Thread(target=_end_with, args=(runner,), daemon=True).start()
+
+
+def workers_and_threads(workers: int | None, threads: int | None, device: str) -> tuple[int, int]:
+    """Return how many processes to work with, and with how many threads each.
+
+    By default there is one process for each core, or for each GPU, and the cores are shared out among their threads;
+    there are never more threads than OMP_NUM_THREADS says.
+
+    Raises
+    ------
+    InputError
+        For GPUs that this machine lacks, or more processes than GPUs.
+    """
+    gpus = visible_gpus() if device in ("cuda", "auto") else []
+    if device == "cuda" and not gpus:
+        raise InputError("device", device, "this machine has no CUDA device")
+    if gpus and workers is not None and workers > len(gpus):
+        raise InputError("jobs", workers, f"there is one process for each GPU, and {len(gpus)} of them")
+    workers = workers or len(gpus) or cpu_count()
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    most = int(told) if told.isdecimal() and int(told) else cpu_count()
+    return workers, threads or min(most, max(1, cpu_count() // workers))
 
 
 def limit_threads(threads: int) -> None:

@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.description import Sweep
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.backends import Backend, WorkersLost
-from phasekit.runs.work.calibrate import SIZES, Speed, Trial, calibrate
+from phasekit.runs.work.calibrate import SIZES, Speed, Trial, calibrate, families
 from phasekit.runs.work.worker import Job, Report, work
 
 #: After so many deaths of its workers an ensemble is run alone, to see whether it is the culprit …
@@ -138,6 +138,7 @@ class _Run:
         self.stop_file = store.claims / f".stop-{uuid.uuid4().hex}"
         self.summary = Summary(total=len(self.tasks))
         self.strikes: Counter[str] = Counter()
+        self.saved: dict[str, float] = {}  # the time of an ensemble's checkpoint, as it was last handed out or lost
         self.parameters: dict[str, dict[str, Any]] = {}
 
     def run(self, retry_failed: bool) -> Summary:
@@ -185,6 +186,8 @@ class _Run:
                 self.parameters = {task: found for plan in plans for task, found in plan.parameters.items()}
                 return [group for plan in plans for group in plan.groups]
             groups, speeds = self._plan(new)
+            if self._stopping():  # what was measured isn't all
+                return []
             plan = Plan(
                 sweep=self.sweep.name,
                 preset=self.sweep.preset,
@@ -203,32 +206,37 @@ class _Run:
 
     def _plan(self, tasks: Sequence[Task]) -> tuple[list[Group], list[dict[str, Any]]]:
         """Cut tasks into ensembles whose size is given or measured."""
-        alike: dict[Hashable, list[Task]] = {}
-        for task in tasks:
-            alike.setdefault(task.procedure.together(task.model), []).append(task)
-        families = list(alike.values())
+        kinds = families(tasks)
         if self.sweep.group is not None:
-            return [g for family in families for g in chunks(_ids(family), self.sweep.group)], []
-        if families:
-            self.monitor.remark(f"measuring how many networks to train at once ({len(families)} kinds)")
+            return [g for family in kinds for g in chunks(_ids(family), self.sweep.group)], []
+        if kinds:
+            self.monitor.remark(f"measuring how many tasks to compute at once ({len(kinds)} kinds)")
         groups, speeds = [], []
-        for family, speed in zip(families, self._measure(families), strict=True):
-            shared = max(1, -(-len(tasks) // (_ROUNDS * self.backend.workers)))
+        shared = max(1, -(-len(tasks) // (_ROUNDS * self.backend.workers)))
+        for family, speed in zip(kinds, self._measure(kinds), strict=True):
             size = min(speed.size, shared)
             groups += chunks(_ids(family), size, speed.seconds)
-            speeds.append({"model": str(family[0].model), "size": size, "seconds": speed.measured})
+            speeds.append({"model": str(family[0].model), "size": size, "seconds": speed.measured or {}})
         return groups, speeds
 
-    def _measure(self, families: Sequence[Sequence[Task]]) -> list[Speed]:
-        """Measure one family after another on the workers; a family whose measurement is lost gets single tasks."""
-        trials = [Trial(tuple(family[: SIZES[-1]]), self.device, self.backend.threads) for family in families]
+    def _measure(self, kinds: Sequence[Sequence[Task]]) -> list[Speed]:
+        """Measure one kind of task after another on the workers; one that kills its worker twice gets single tasks."""
         speeds: dict[int, Speed] = {}
-        try:
-            for number, speed in self.backend.map(_calibrate_numbered, list(enumerate(trials))):
-                speeds[number] = speed
-        except WorkersLost:
-            self.monitor.remark("a worker died while measuring; its ensembles get one task each")
-        return [speeds.get(k, Speed(1, 0.0, {})) for k in range(len(families))]
+        for order in (1, -1):  # from the other end, so that one deadly kind keeps no other from being measured
+            missing = [k for k in range(len(kinds)) if k not in speeds][::order]
+            try:
+                for number, speed in self.backend.map(_calibrate_numbered, self._trials(kinds, missing)):
+                    speeds[number] = speed
+                break
+            except WorkersLost:
+                self.monitor.remark("a worker died while measuring")
+        return [speeds.get(k, Speed()) for k in range(len(kinds))]
+
+    def _trials(self, kinds: Sequence[Sequence[Task]], which: Sequence[int]) -> Iterator[tuple[int, Trial]]:
+        for k in which:
+            if self._stopping():
+                return
+            yield k, Trial(tuple(kinds[k][: SIZES[-1]]), self.device, self.backend.threads, self.stop_file.absolute())
 
     # --- doing it
 
@@ -256,6 +264,7 @@ class _Run:
             yield self._job(group.id, group.tasks)
 
     def _job(self, name: str, ids: Sequence[str]) -> Job:
+        self.saved.setdefault(name, self.store.saved_at(name))
         return Job(
             str(self.store.path.absolute()),
             name,
@@ -287,10 +296,18 @@ class _Run:
         claimed = set(os.listdir(self.store.claims))
         running = [group.id for group in groups if group.id in claimed]
         for group in running:
-            self.strikes[group] += 1
+            self._strike(group, 1)
         for job in lost.culprits:
-            self.strikes[job.group] = _STRIKES + _STRIKES_ALONE
+            self._strike(job.group, _STRIKES + _STRIKES_ALONE)
         self.monitor.remark(f"a worker died; {len(running)} ensembles are handed out again ({lost})")
+
+    def _strike(self, group: str, count: int) -> bool:
+        """Count deaths of an ensemble's workers, but not if it got further meanwhile, as when a job was pre-empted."""
+        saved = self.store.saved_at(group)
+        further = saved > self.saved.get(group, saved)
+        self.saved[group] = saved
+        self.strikes[group] = 0 if further else self.strikes[group] + count
+        return not further
 
     def _alone(self, group: Group) -> None:
         """Run an ensemble with nothing else; if it still kills its worker, its tasks one by one."""
@@ -309,14 +326,14 @@ class _Run:
                 self.monitor.remark(f"failed: {task}: WorkerKilled: {message}")
 
     def _survives(self, name: str, ids: Sequence[str], group: Group) -> bool:
-        for _ in range(_STRIKES_ALONE):
+        deaths = 0
+        while deaths < _STRIKES_ALONE:
             try:
                 for report in self.backend.map(work, [self._job(name, ids)]):
                     self._note(report, {name: group})
                 return True
             except WorkersLost as lost:
-                if lost.culprits:
-                    return False
+                deaths += self._strike(name, 1) * (_STRIKES_ALONE if lost.culprits else 1)
         return False
 
     # --- stopping

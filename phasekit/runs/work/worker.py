@@ -79,7 +79,7 @@ def work(job: Job) -> Report:
     begun = time.monotonic()
     limit_threads(job.threads)
     store = Store(job.store)
-    place = Workplace(job.device, store.checkpoints / f"{job.group}.npz", job.save_every, Path(job.stop_file))
+    place = Workplace(job.device, store.checkpoint(job.group), job.save_every, Path(job.stop_file))
     try:
         with claim(store.claims / job.group) as mine:
             if not mine:
