@@ -29,7 +29,8 @@ class Estimate:
     interpolation : float
         How far the value moves with the polynomial that it is read off from, beyond what noise explains.
     interval : pair of float
-        95 % interval, from the resamples' percentiles.
+        95 % interval: the value ± Student's t times its total error, for that many data sets less one. Percentiles of
+        the resamples would cover the truth in 74 and 81 % of cases only, with three and four data sets.
     located : float
         Share of resamples that showed the threshold.
     """
@@ -77,14 +78,21 @@ def bootstrap(P: Array, y: Array, locate: Locate, resamples: int = 500, seed: in
     located = found.size / drawn.size
     if located < _LEAST_LOCATED:
         raise NotLocated(f"only {located:.0%} of resamples of the data sets show it")
-    low, high = np.percentile(found, [2.5, 97.5])
+    error = float(found.std() * np.sqrt(len(y) / (len(y) - 1)))
+    interpolation = _interpolation(P, y, locate)
     return Estimate(
         value=value,
-        error=float(found.std() * np.sqrt(len(y) / (len(y) - 1))),
-        interpolation=_interpolation(P, y, locate),
-        interval=(float(low), float(high)),
+        error=error,
+        interpolation=interpolation,
+        interval=student_interval(value, float(np.hypot(error, interpolation)), len(y)),
         located=located,
     )
+
+
+def student_interval(value: float, error: float, data_sets: int) -> tuple[float, float]:
+    """Return the 95 % interval of a mean over a few data sets, whose scatter gives the standard error."""
+    reach = float(stats.t.ppf(0.975, data_sets - 1)) * error
+    return value - reach, value + reach
 
 
 def _interpolation(P: Array, y: Array, locate: Locate) -> float:

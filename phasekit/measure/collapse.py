@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from phasekit.errors import InputError
+from phasekit.measure.bootstrap import student_interval
 
 Array = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ class Collapse:
     a_error, b_error : float
         Standard errors over resamples of the data sets (√(n/(n−1)) included).
     a_interval, b_interval : pairs of float
-        95 % intervals, from the resamples' percentiles.
+        95 % intervals, by Student's t for the number of data sets (of the size with fewest).
     quality : float
         S of the best collapse.
     reference : tuple of float, or None
@@ -107,7 +108,7 @@ def collapse(
     Parameters
     ----------
     sizes : N of each curve, at least three
-    x : one array a curve, increasing
+    x : one array a curve, in any order
     y : one array a curve, shape (data sets, points)
         NaN where missing; points seen on fewer than two data sets, or without any spread, are left out.
     guess : float
@@ -126,6 +127,10 @@ def collapse(
     InputError
         For fewer than three curves, or curves that can't be put onto one another.
     """
+    orders = [np.argsort(one) for one in x]
+    x, y = ([values[..., order] for values, order in zip(all_, orders, strict=True)] for all_ in (x, y))
+    if reference is not None:
+        reference = [values[order] for values, order in zip(reference, orders, strict=True)]
     errors = [_standard_error(values) for values in y]
     usable = [np.isfinite(error) & (error > 0) for error in errors]
     kept = [k for k, there in enumerate(usable) if there.sum() > 1]
@@ -144,13 +149,13 @@ def collapse(
     drawn = np.array([search.near([_resampled(v, random) for v in values], (a, b))[0] for _ in range(resamples)])
     smallest = min(len(v) for v in values)
     a_error, b_error = drawn.std(0) * np.sqrt(smallest / (smallest - 1))
-    a_interval, b_interval = np.percentile(drawn, [2.5, 97.5], axis=0).T
     other = None
     if reference is not None:
         with contextlib.suppress(InputError):  # curves of other networks needn't overlap where these do
             (other_a, other_b), other_S = search.everywhere([reference[k][usable[k]] for k in kept])
             other = (other_a, other_b, other_S)
-    return Collapse(a, b, float(a_error), float(b_error), _pair(a_interval), _pair(b_interval), S, other)
+    of_a, of_b = (student_interval(*number, smallest) for number in ((a, float(a_error)), (b, float(b_error))))
+    return Collapse(a, b, float(a_error), float(b_error), of_a, of_b, S, other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +204,6 @@ class _Search:
         return float(exponents[0]), float(exponents[1]) if self.fixed_b is None else self.fixed_b
 
 
-def _pair(values: Array) -> tuple[float, float]:
-    return float(values[0]), float(values[1])
-
-
 def _standard_error(y: Array) -> Array:
     """Return standard errors of means over data sets; NaN where there are fewer than two."""
     count = np.isfinite(y).sum(0)
@@ -213,7 +214,10 @@ def _standard_error(y: Array) -> Array:
 
 
 def _resampled(y: Array, random: np.random.Generator) -> Array:
-    """Return means over data sets drawn with replacement; where a point has none left, over all."""
+    """Return means over data sets drawn with replacement; where a point has none left, over all.
+
+    (scipy.stats.bootstrap gives one number a resample, and knows no points that are missing.)
+    """
     drawn = y[random.integers(len(y), size=len(y))]
     empty = ~np.isfinite(drawn).any(0)
     drawn[:, empty] = y[:, empty]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from phasekit.checks import finite_numbers
 from phasekit.errors import InputError
 
 
@@ -44,13 +45,16 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, error: ArrayLike) -> PowerLaw:
     Raises
     ------
     InputError
-        For fewer than three values, or any number that isn't positive.
+        For fewer than three values, equal sizes, or any number that isn't positive.
     """
-    x, y, error = (np.asarray(values, dtype=float) for values in (x, y, error))
-    if x.size < 3:
-        raise InputError("exponent", x.size, "needs at least 3 sizes")
-    if not all((values > 0).all() and np.isfinite(values).all() for values in (x, y, error)):
-        raise InputError("exponent", "sizes, values and errors", "must all be above 0")
+    x, y, error = finite_numbers("sizes", x), finite_numbers("values", y), finite_numbers("errors", error)
+    if not x.shape == y.shape == error.shape or x.ndim != 1:
+        raise InputError("exponent", [x.shape, y.shape, error.shape], "needs a value and an error for each size")
+    if x.size < 3 or len(set(x.tolist())) < 2:
+        raise InputError("exponent", x.tolist(), "needs at least 3 sizes, not all of them equal")
+    for name, values in (("sizes", x), ("values", y), ("errors", error)):
+        if not (values > 0).all():
+            raise InputError(name, values.tolist(), "must all be above 0")
     line = stats.linregress(np.log(x), np.log(y))
     from_middle = np.log(x) - np.log(x).mean()
     chi_square = float((((np.log(y) - line.intercept - line.slope * np.log(x)) / (error / y)) ** 2).sum())
