@@ -19,12 +19,13 @@ import pandas as pd
 from figures.evidence._evidence import LINEAR, SOFTMAX, sweeping
 from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.drawing.presets import Preset
-from phasekit.evidence import Place, posterior_place, susceptibility
+from phasekit.evidence import posterior_place, susceptibility
 from phasekit.model import Model
 from phasekit.samplers.diagnostics import MIXED
 from phasekit.theory.action import action_for
 from phasekit.theory.action.row_sample import row_sample
 from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import Passage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,9 +53,9 @@ def main(out: Path, preset: Preset) -> list[Path]:
         for axes, model in zip(panels, (LINEAR, SOFTMAX), strict=True):
             place = places[model.score.name]
             _draw(axes, table[table["score"] == model.score.name])
-            mark_transition(axes, 1.0, place.symbol)
-            if model is SOFTMAX:
-                shade_window(axes, tuple(P / place.P for P in place.transition.values["spinodals"]))
+            mark_transition(axes, 1.0, place.name)
+            if place.window is not None:
+                shade_window(axes, (place.window[0] / place.P, place.window[1] / place.P))
             axes.set_title(f"{model.score.name} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
             symbol = "P_1" if model is LINEAR else "P^*"
             axes.set(xlabel=f"$P/{symbol}$", ylabel="variance / prior variance", yscale="log")
@@ -95,12 +96,12 @@ def sampled(model: Model, transition: float, preset: Preset) -> pd.DataFrame:
     return pd.DataFrame(rows).dropna(subset="value")
 
 
-def theory(model: Model, place: Place, preset: Preset) -> pd.DataFrame:
+def theory(model: Model, place: Passage, preset: Preset) -> pd.DataFrame:
     """Return one row per P, quantity and branch of the theory, lowest action first."""
     P, transition = sweeping(model, preset).P, place.P
     near = transition * (1 + np.array([-0.1, -0.03, -0.01, 0.01, 0.03, 0.1]))
-    if "spinodals" in place.transition.values:
-        low, high = place.transition.values["spinodals"]
+    if place.window is not None:
+        low, high = place.window
         near = np.array([1.003 * low, transition, 0.97 * high, 0.997 * high])
     grid = np.unique(np.concatenate([np.geomspace(P[0], P[-1], preset.slow_points), near]))
     prior = prior_variances(model)

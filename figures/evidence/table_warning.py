@@ -17,18 +17,19 @@ from figures.evidence._evidence import LINEAR, SOFTMAX, sweeping
 from phasekit.drawing.plotting import SYMBOLS
 from phasekit.drawing.presets import Preset
 from phasekit.evidence import EarlyWarning, early_warning, posterior_place
+from phasekit.theory.transitions import Passage
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Write the tests and the indicators as CSV and Markdown."""
     tests, indicators = [], []
     for model in (LINEAR, SOFTMAX):
-        place = posterior_place(model)
+        passage = posterior_place(model)
         name = "aG" if model.score.normalised else "c1"
         up = sweeping(model, preset).loop().data[name].isel(dataset=0, drop=True).sel(direction="up")
-        symbol = SYMBOLS[place.symbol].strip("$").replace("^", "").replace("_", "")
-        events = {f"{symbol} of theory": place.P}
-        jumped = up.P.to_numpy()[(up > _middle(place.transition.values)).any(("chain", "draw")).to_numpy()]
+        symbol = SYMBOLS[passage.name].strip("$").replace("^", "").replace("_", "")
+        events = {f"{symbol} of theory": passage.P}
+        jumped = up.P.to_numpy()[(up > _middle(passage)).any(("chain", "draw")).to_numpy()]
         if model is SOFTMAX and len(jumped):
             events["first jump of a chain"] = float(jumped[0])
         for event, at in events.items():
@@ -48,10 +49,9 @@ def main(out: Path, preset: Preset) -> list[Path]:
     return write_table(out / "table_warning", sections, numbers, notes)
 
 
-def _middle(values: dict[str, object]) -> float:
+def _middle(passage: Passage) -> float:
     """Return aG halfway up the jump; infinity where there is none."""
-    jump = values.get("jump")
-    return float(np.mean(jump["aG"])) if isinstance(jump, dict) else np.inf
+    return float(np.mean(passage.jump["aG"])) if passage.kind == "jump" else np.inf
 
 
 def _numbers(found: EarlyWarning) -> dict[str, float | bool]:

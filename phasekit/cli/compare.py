@@ -1,4 +1,4 @@
-"""``phasekit compare``: which score learns to copy with the least data, which without a jump, which gives a warning."""
+"""``phasekit compare``: which score learns to copy with the least data, and which without a jump."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ _COLUMNS = {
     "loss_before": "loss before",
     "loss_after": "after",
     "copy_after": "aG after",
-    "growth": "fluctuations ×",
-    "warning": "warning",
     "loss": "loss at P",
     "copy": "aG at P",
 }
@@ -44,12 +42,11 @@ def compare(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("build/compare"),
     json: JsonOption = False,
 ) -> None:
-    """Compare score functions on one task: the data they need, whether they jump, and whether they give a warning.
+    """Compare score functions on one task: the data they need, and whether they jump.
 
     P_half is the smallest P at which the loss of the global minimum is 1/2: least data first. The threshold is P* of a
-    jump, the onset P1 of linear attention, or the steepest point of a crossover. Fluctuations: the variance along the
-    softest direction on the way to the threshold, in units of what the prior alone allows; from 2 on it is called a
-    warning. With -P the state there is shown too. Writes compare.csv, .png, .pdf.
+    jump, the onset P1 of linear attention, or the steepest point of a crossover. With -P the state there is shown too.
+    Writes compare.csv, .png, .pdf. Whether fluctuations give a warning is a question for samples (phasekit evidence).
     """
     from phasekit.scores import parse_score
     from phasekit.theory.compare import DEFAULT_SCORES, compare_scores
@@ -78,16 +75,14 @@ def compare(
         return
     shown = {name: heading for name, heading in _COLUMNS.items() if name in table}
     numbers = f"V = {model.V}, L = {model.L}" + ("" if model.P is None else f", P = {model.P:g}")
-    rows = [[_cell(name, row[name]) for name in shown] for row in table.to_dict(orient="records")]
+    rows = [[_cell(row[name]) for name in shown] for row in table.to_dict(orient="records")]
     notes = [*as_notes(caveat), *(f"wrote {path}" for path in files)]
     print_table(
         f"Scores ({model.inputs}, {options.estimator}, {numbers}), least data first", [*shown.values()], rows, notes
     )
 
 
-def _cell(name: str, value: Any) -> Any:
-    if name == "growth":
-        return "diverge" if value == float("inf") else f"{value:.4g}"
+def _cell(value: Any) -> Any:
     return f"{value:.4g}" if isinstance(value, float) and value == value else value
 
 

@@ -7,20 +7,6 @@ from typing import Any
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import JsonOption, as_notes, in_words, print_json, print_table, shown, working
 
-MEANING = {
-    "order": "second: continuous with a kink; first: a jump; crossover: smooth",
-    "P1": "onset of pooling, where the origin stops being a minimum",
-    "P2": "crossover to copying, where g²/q = 1/2",
-    "P_star": "where both minima have the same action",
-    "P_x": "steepest point of the crossover",
-    "jump a1": "pooling, before and after P_star",
-    "jump aG": "copying, before and after P_star",
-    "jump loss": "training loss, before and after P_star",
-    "spinodals": "two minima exist between these",
-    "action": "of both minima at P_star",
-    "barrier": "action of the saddle point above the minima at P_star",
-}
-
 
 @takes_model(without=("P",))
 def transitions(options: ModelOptions, json: JsonOption = False) -> None:
@@ -39,10 +25,22 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
         return
     evidence = found.pop("evidence")
     numbers = {name: value for name, value in found.items() if name not in ("model", "estimator", "caveat")}
-    rows = [(name, shown(value), MEANING.get(name, "")) for name, value in _flat(numbers)]
+    known = meanings()
+    rows = [(name, shown(value), known.get(name, "")) for name, value in _flat(numbers)]
     notes = [f"evidence: {name} = {shown(value)}" for name, value in _flat(evidence)]
     notes += as_notes(found)
     print_table(f"Transitions ({in_words(model, options.estimator, varied=['P'])})", ["", "", ""], rows, notes)
+
+
+def meanings() -> dict[str, str]:
+    """Return what the entries of an answer mean, by name."""
+    from phasekit.theory.transitions import COURSES, THRESHOLDS
+
+    known = {"order": "second: continuous with a kink; first: a jump; crossover: smooth"}
+    known |= {name: threshold.meaning for name, threshold in THRESHOLDS.items()}
+    for course in COURSES.values():
+        known |= course.meanings
+    return known
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasekit.drawing.plotting import LABELS, SYMBOLS
+from phasekit.drawing.plotting import LABELS, symbol_of
+from phasekit.theory.transitions import THRESHOLDS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,6 +22,7 @@ _LINES: dict[str, dict[str, Any]] = {
     "P_star": {"linestyle": "-", "color": "C1"},
     "P_x": {"linestyle": ":", "color": "C1"},
 }
+_OTHER_LINE = {"linestyle": (0, (5, 1, 1, 1)), "color": "C1"}
 #: How the closed forms of :mod:`phasekit.theory.closed_forms` are written.
 _LAWS = {
     "exact": "exact",
@@ -63,7 +65,8 @@ def draw_phase_diagram(axes: Axes, diagram: xr.Dataset, x: str, y: str, show: st
     axes.set_facecolor("0.85")
     if "P" in (x, y):
         along = y if x == "P" else x
-        for name, look in _LINES.items():
+        for name in THRESHOLDS:
+            look = _LINES.get(name, _OTHER_LINE)
             if f"line_{name}" in diagram and np.isfinite(diagram[f"line_{name}"]).any():
                 _line(axes, diagram[along].to_numpy(), diagram[f"line_{name}"].to_numpy(), x == "P", look, name)
         if "line_spinodals" in diagram:
@@ -81,13 +84,13 @@ def draw_scaling_law(axes: Axes, law: xr.Dataset) -> None:
     """Draw a threshold against its axis as dots, with the closed forms as dashed lines."""
     axis, quantity = str(law.attrs["axis"]), str(law.attrs["quantity"])
     x = law[axis].to_numpy()
-    axes.plot(x, law[quantity].to_numpy(), "o", markersize=2.5, label=f"{SYMBOLS[quantity]}, numeric", color="C0")
+    axes.plot(x, law[quantity].to_numpy(), "o", markersize=2.5, label=f"{symbol_of(quantity)}, numeric", color="C0")
     forms = [str(name) for name in law.data_vars if str(name).startswith("closed_")]
     for k, name in enumerate(forms):
         law_name = name.removeprefix("closed_")
         label = _LAWS.get(law_name, law_name.replace("_", " "))
         axes.plot(x, law[name].to_numpy(), linestyle="--", color=f"C{k + 1}", linewidth=0.9, label=label)
-    axes.set(xscale="log", yscale="log", ylabel=SYMBOLS[quantity])
+    axes.set(xscale="log", yscale="log", ylabel=symbol_of(quantity))
 
 
 def draw_local_exponent(axes: Axes, law: xr.Dataset) -> None:
@@ -100,7 +103,7 @@ def draw_local_exponent(axes: Axes, law: xr.Dataset) -> None:
     forms = [str(name) for name in law.data_vars if str(name).startswith("closed_")]
     for k, name in enumerate(forms):
         axes.plot(x, local_exponent(x, law[name].to_numpy()), linestyle="--", color=f"C{k + 1}", linewidth=0.9)
-    bare = SYMBOLS[quantity].strip("$")
+    bare = symbol_of(quantity).strip("$")
     axes.set(xscale="log", xlabel=LABELS[axis], ylabel=rf"$d\,\ln {bare} / d\,\ln {LABELS[axis].strip('$')}$")
 
 
@@ -108,7 +111,7 @@ def _line(
     axes: Axes, along: NDArray[Any], P: NDArray[Any], P_is_horizontal: bool, look: dict[str, Any], name: str | None
 ) -> None:
     horizontal, vertical = (P, along) if P_is_horizontal else (along, P)
-    label = None if name is None else SYMBOLS.get(name, name)
+    label = None if name is None else symbol_of(name)
     axes.plot(horizontal, vertical, label=label, scalex=False, scaley=False, **look)
 
 

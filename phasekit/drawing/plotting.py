@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from phasekit.errors import InputError
 from phasekit.files import atomic
+from phasekit.theory.transitions import THRESHOLDS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,22 +35,39 @@ STYLE_FILE = Path(__file__).with_name("style.mplstyle")
 Branch = Literal["global", "metastable", "saddle"]
 _DASHES: dict[Branch, str] = {"global": "-", "metastable": "--", "saddle": ":"}
 #: How transitions are written in pictures; the keys are the names that ``phasekit transitions`` uses.
-SYMBOLS = {"P1": "$P_1$", "P2": "$P_2$", "P_star": "$P^*$", "P_x": r"$P_\times$"}
-#: How quantities are written on axes; the keys are the names that datasets use.
-LABELS = {
-    **{name: f"${name}$" for name in ("P", "V", "L")},
-    "sigma_w": r"$\sigma_w$",
-    "sigma_g": r"$\sigma_g$",
-    "kappa": r"$\kappa$",
-    "c1": "$c_1$",
-    "cG": "$c_G$",
-    "a1": "$a_1$",
-    "aG": "$a_G$",
-    "loss": "loss",
-    "coverage": "coverage",
-    "action": "action $S$",
-    "copying_share": "copying share $g^2/q$",
-}
+SYMBOLS = {name: threshold.symbol for name, threshold in THRESHOLDS.items()}
+
+
+class _Labels(dict[str, str]):
+    """Labels by name; a number of a score that has none is written by its name: n, b, T, α."""
+
+    def __missing__(self, name: str) -> str:
+        known = name if len(name) == 1 else rf"\{name}" if name in ("alpha", "beta", "gamma", "lambda", "tau") else None
+        return name.replace("_", " ") if known is None else f"${known}$"
+
+
+#: How quantities are written on axes; the keys are the names that datasets use, and any number of a score.
+LABELS = _Labels(
+    {
+        **{name: f"${name}$" for name in ("P", "V", "L")},
+        "sigma_w": r"$\sigma_w$",
+        "sigma_g": r"$\sigma_g$",
+        "kappa": r"$\kappa$",
+        "c1": "$c_1$",
+        "cG": "$c_G$",
+        "a1": "$a_1$",
+        "aG": "$a_G$",
+        "loss": "loss",
+        "coverage": "coverage",
+        "action": "action $S$",
+        "copying_share": "copying share $g^2/q$",
+    }
+)
+
+
+def symbol_of(name: str) -> str:
+    """Return how a threshold is written; other names as they are."""
+    return THRESHOLDS[name].symbol if name in THRESHOLDS else name
 
 
 @contextmanager
@@ -116,7 +134,7 @@ def mark_transition(axes: Axes, at: float, name: str, *, symbol: bool = True) ->
     if not symbol:
         return
     axes.annotate(
-        SYMBOLS.get(name, name),
+        symbol_of(name),
         xy=(at, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(2, -2),

@@ -5,7 +5,7 @@ from phasekit.evidence.extrapolation import Extrapolation, to_zero_step
 from phasekit.evidence.free_energy import Barrier, FreeEnergy, NotJoined, Undecided, barrier, free_energy
 from phasekit.evidence.histograms import Density, density
 from phasekit.evidence.hysteresis import Loop, hysteresis_loop
-from phasekit.evidence.ranges import Place, loop_sizes, posterior_place, windows
+from phasekit.evidence.ranges import loop_sizes, posterior_place, windows
 from phasekit.evidence.susceptibility import susceptibility
 from phasekit.evidence.theory import theory_free_energy
 from phasekit.evidence.umbrella import umbrella
@@ -18,7 +18,6 @@ __all__ = [
     "FreeEnergy",
     "Loop",
     "NotJoined",
-    "Place",
     "Undecided",
     "barrier",
     "density",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.theory.minima import find_minima
-from phasekit.theory.transitions import Transitions, find_transitions
+from phasekit.theory.transitions import Passage, find_transitions
 
-#: A sweep begins and ends so far outside of what it is about: chains on both ways then agree at its ends.
+#: Sweeps begin and end this factor beyond the spinodals, so that both directions meet.
 _MARGIN = 1.4
 #: P relative to a continuous passage.
 _AROUND = (0.35, 1.8)
@@ -19,24 +17,8 @@ _AROUND = (0.35, 1.8)
 _BEYOND = 3.0
 
 
-@dataclass(frozen=True)
-class Place:
-    """A model's transition in the posterior's theory.
-
-    Attributes
-    ----------
-    transition : Transitions
-    symbol, P : str, float
-        ``P_star`` of a jump, ``P1`` of an onset, ``P2`` or ``P_x`` of a crossover.
-    """
-
-    transition: Transitions
-    symbol: str
-    P: float
-
-
-def posterior_place(model: Model) -> Place:
-    """Return where the posterior of a model changes; takes seconds.
+def posterior_place(model: Model) -> Passage:
+    """Return the first passage in the posterior of a model; takes seconds.
 
     Raises
     ------
@@ -44,21 +26,21 @@ def posterior_place(model: Model) -> Place:
         If there is no theory of this model's posterior, or no transition in it.
     """
     found = find_transitions(model.at(P=None), "posterior")
-    known = [name for name in ("P_star", "P1", "P2", "P_x") if found.values.get(name) is not None]
-    if not known:
+    if not found.passages:
         raise InputError(
             "P", None, f"nothing changes at any P in this theory ({found.evidence['why']}): give the sizes"
         )
-    symbol = known[0]
-    return Place(found, symbol, float(found.values[symbol]))
+    return found.passages[0]
 
 
-def loop_sizes(place: Place, count: int = 12) -> tuple[int, ...]:
+def loop_sizes(passage: Passage, count: int = 12) -> tuple[int, ...]:
     """Return data set sizes for a sweep or for susceptibilities, from well before the transition to well after."""
     if count < 2:
         raise InputError("count", count, "must be at least 2")
-    spinodals = place.transition.values.get("spinodals")
-    low, high = (spinodals[0] / _MARGIN, spinodals[1] * _MARGIN) if spinodals else (place.P * x for x in _AROUND)
+    if passage.window is None:
+        low, high = (passage.P * factor for factor in _AROUND)
+    else:
+        low, high = passage.window[0] / _MARGIN, passage.window[1] * _MARGIN
     return tuple(int(P) for P in np.unique(np.geomspace(low, high, count).round()))
 
 

@@ -17,8 +17,8 @@ _NEAR = 1.5
 
 def predicted(model: Model, quantity: str) -> float:
     """Return a threshold as the theory of the map estimator has it; NaN if the model has none."""
-    value = find_transitions(model).values.get(quantity)
-    return np.nan if value is None else float(value)
+    value = find_transitions(model).threshold(quantity)
+    return np.nan if value is None else value
 
 
 def predicted_curve(model: Model, P: Array, quantity: Quantity) -> Array:

@@ -1,11 +1,8 @@
-"""Which score learns to copy with the least data, which without a jump, and which gives a warning?
+"""Which score learns to copy with the least data, and which without a jump?
 
 Thresholds of different kinds of transition (the jump P*, the steepest point of a crossover) aren't the same thing. What
 all scores share is the loss of the global minimum, so the data that a score needs are counted by ``P_half``: the
 smallest P at which that loss has fallen to 1/2 (it is 1 without any pattern).
-
-A warning is what somebody sees who watches fluctuations while P grows: along the softest direction their variance is
-1/(smallest Hessian eigenvalue), in units of what the prior alone allows.
 """
 
 from __future__ import annotations
@@ -34,8 +31,6 @@ DEFAULT_SCORES = (
     "entmax:alpha=1.5",
     "sparsemax",
 )
-#: Fluctuations that grow by at least this factor are called a warning.
-WARNING = 2.0
 _POINTS, _ROUNDS = 64, 3
 _RANGE = (1e-3, 1e3)  # multiples of the transition that are searched for P_half
 
@@ -54,10 +49,9 @@ def compare_scores(model: Model, scores: Sequence[Score], estimator: Estimator =
     Returns
     -------
     DataFrame, one row per score, least data first
-        ``score`` (in words), ``order`` (first, second, crossover or none), ``P`` (the threshold: P*, P₁ or P_x),
-        ``P_half``, ``loss_before`` and ``loss_after`` and ``copy_before``, ``copy_after`` of a jump (NaN without one),
-        ``growth`` of fluctuations on the way to the threshold (infinite at a second-order transition), ``warning``
-        (whether that is at least :data:`WARNING`); with P also ``loss`` and ``copy`` (aG or cG) there.
+        ``score`` (in words), ``order`` (first, second, crossover or none), ``P`` (the threshold of the first passage:
+        P*, P₁, P₂ or P_x), ``P_half``, ``loss_before`` and ``loss_after`` and ``copy_before``, ``copy_after`` of a jump
+        (NaN without one); with P also ``loss`` and ``copy`` (aG or cG) there.
 
     Raises
     ------
@@ -73,11 +67,11 @@ def compare_scores(model: Model, scores: Sequence[Score], estimator: Estimator =
 
 def _row(model: Model, estimator: Estimator) -> dict[str, Any]:
     found = find_transitions(model, estimator)
-    threshold = next((found.values[n] for n in ("P_star", "P1", "P2", "P_x") if found.values.get(n)), np.nan)
-    jump = found.values.get("jump", {})
+    first = found.passages[0] if found.passages else None
+    threshold = np.nan if first is None else first.P
+    jump = first.jump if first is not None and first.kind == "jump" else {}
     before, after = jump.get("loss", (np.nan, np.nan))
-    copy_before, copy_after = jump.get("aG", (np.nan, np.nan))
-    growth = np.inf if found.order == "second" else _growth(model, threshold, estimator)
+    copy_before, copy_after = list(jump.values())[1] if jump else (np.nan, np.nan)
     return {
         "score": in_words(model.score),
         "order": found.order,
@@ -87,8 +81,6 @@ def _row(model: Model, estimator: Estimator) -> dict[str, Any]:
         "loss_after": after,
         "copy_before": copy_before,
         "copy_after": copy_after,
-        "growth": growth,
-        "warning": bool(growth >= WARNING),
         **({} if model.P is None else _state(model, estimator)),
     }
 
@@ -108,15 +100,6 @@ def _state(model: Model, estimator: Estimator) -> dict[str, float]:
     minima = find_minima(model, estimator)
     copying = list(minima.order_parameters.values())[1]
     return {"loss": float(minima.loss[0]), "copy": float(copying[0])}
-
-
-def _growth(model: Model, threshold: float, estimator: Estimator) -> float:
-    """Return 1/(smallest Hessian eigenvalue of the global minimum) at its largest below the threshold."""
-    if not np.isfinite(threshold):
-        return np.nan
-    below = threshold * np.geomspace(1e-2, 1 - 1e-9, _POINTS)
-    minima = find_minima(model.at(P=None).grid(P=below), estimator)
-    return float(1 / minima.curvatures[:, 0, 0].min())
 
 
 def _halved(model: Model, threshold: float, estimator: Estimator) -> float:

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model
 from phasekit.theory.action.base import Array
-from phasekit.theory.closed_forms import THRESHOLDS, closed_forms_of
-from phasekit.theory.transitions import transition_table
+from phasekit.theory.closed_forms import closed_forms_of
+from phasekit.theory.transitions import THRESHOLDS, transition_table
 from phasekit.theory.transitions.table import parameters_without_P
 
 

@@ -11,28 +11,29 @@ from figures.evidence import _evidence, free_energy, hysteresis, susceptibility,
 from figures.evidence._evidence import LINEAR, SOFTMAX
 from phasekit.drawing import plotting
 from phasekit.drawing.presets import TINY
-from phasekit.evidence import Place, early_warning
+from phasekit.evidence import early_warning
 from phasekit.evidence import susceptibility as measure
 from phasekit.theory.minima import find_minima
-from phasekit.theory.transitions import Transitions
+from phasekit.theory.transitions import Passage, State, Transitions
 from tests.figures import reading
 
 SIZES = {LINEAR: (40, 80, 120, 160, 200, 400), SOFTMAX: (300, 450, 600, 750, 900, 1437, 2600)}
+PLAIN, LOW, HIGH = (
+    State("pooling", {name: aG}, 1.0, 0.0) for name, aG in (("c1", 0.0), ("aG", 0.0047), ("aG", 0.1776))
+)
 #: As docs/theory.md, section 6, has them: looking them up takes longer than all else here.
 KNOWN = {
-    "linear": {"P1": 230.315},
-    "softmax": {"P_star": 1436.8, "spinodals": [1363.3, 1778.2], "jump": {"aG": [0.0047, 0.1776]}},
+    "linear": Passage("P1", "onset", 230.315, PLAIN, PLAIN),
+    "softmax": Passage("P_star", "jump", 1436.8, LOW, HIGH, (1363.3, 1778.2), {"barrier": 1.0}),
 }
 
 
 def transitions(model, estimator="posterior"):
-    return Transitions(model, estimator, "", KNOWN[model.score.name])
+    return Transitions(model, estimator, "", (KNOWN[model.score.name],))
 
 
 def place(model):
-    found = transitions(model)
-    symbol = next(iter(found.values))
-    return Place(found, symbol, found.values[symbol])
+    return KNOWN[model.score.name]
 
 
 @pytest.fixture(scope="module", autouse=True)

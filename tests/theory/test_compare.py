@@ -40,14 +40,6 @@ def test_least_data_first_and_colder_is_faster(table):
     assert table.index[0] == "sparsemax"
 
 
-def test_warnings(table):
-    """Linear attention's fluctuations diverge at its onset; softmax's grow by less than 2 before it jumps."""
-    assert table.loc["linear", "growth"] == np.inf
-    assert table.loc["linear", "warning"]
-    assert 1 < table.loc["softmax", "growth"] < 2
-    assert not table.loc["softmax", "warning"]
-
-
 def test_state_at_the_given_P(table):
     softmax = find_minima(MODEL)
     assert table.loc["softmax", "loss"] == softmax.loss[0]

@@ -10,15 +10,13 @@ import numpy as np
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model
 
-_THRESHOLDS = ("P1", "P2", "P_star", "P_x")
-
 
 def theory_rows(models: Sequence[Model], estimator: Estimator) -> list[dict[str, Any]]:
     """Return one dictionary of numbers a model: its global minimum, and the thresholds of its kind.
 
     ``theory_U``, ``theory_loss`` and the order parameters (``theory_aG`` …) belong to the global minimum,
     ``theory_minima`` counts the minima; ``theory_P1``, ``theory_P2``, ``theory_P_star``, ``theory_P_x`` are the
-    thresholds that exist. A score without theory gives empty dictionaries.
+    thresholds that exist. A score without theory gives empty dictionaries, and a failed search ``theory_failed``.
     """
     rows: dict[Model, dict[str, Any]] = {}
     kinds: dict[Model, list[Model]] = {}
@@ -29,6 +27,8 @@ def theory_rows(models: Sequence[Model], estimator: Estimator) -> list[dict[str,
             found = _kind(kind, members, estimator)
         except InputError:
             found = [{} for _ in members]
+        except ArithmeticError:
+            found = [{"theory_failed": True} for _ in members]
         rows.update(zip(members, found, strict=True))
     return [rows[model] for model in models]
 
@@ -39,8 +39,7 @@ def _kind(kind: Model, members: Sequence[Model], estimator: Estimator) -> list[d
     from phasekit.theory.transitions import find_transitions
 
     minima = find_minima(kind.grid(P=[float(model.P or 0) for model in members]), estimator)
-    thresholds = find_transitions(kind, estimator).values
-    shared = {f"theory_{name}": thresholds[name] for name in _THRESHOLDS if thresholds.get(name) is not None}
+    shared = {f"theory_{passage.name}": passage.P for passage in find_transitions(kind, estimator).passages}
     columns = {"U": minima.action, "loss": minima.loss, **minima.order_parameters, "g": minima.averages["g"]}
     columns["q"] = minima.averages["q"]
     return [

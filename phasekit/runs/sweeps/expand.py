@@ -76,8 +76,8 @@ def threshold(model: Model, name: str) -> float:
     """
     from phasekit.theory.transitions import find_transitions
 
-    values = find_transitions(model, "map").values
-    value = next((values[one] for one in name.split(" or ") if values.get(one) is not None), None)
+    found = find_transitions(model, "map")
+    value = next((P for P in map(found.threshold, name.split(" or ")) if P is not None), None)
     if value is None:
         raise InputError("axes.P", name, f"{model.score.name} attention with V = {model.V}, L = {model.L} has none")
-    return float(value)
+    return value

@@ -12,9 +12,7 @@ from phasekit.theory.closed_forms.jump import ClosedForm, any_regime, softmax_ju
 from phasekit.theory.closed_forms.laws import REGIMES, regime_laws
 from phasekit.theory.closed_forms.linear import crossover, crossover_leading, onset, onset_large_L
 from phasekit.theory.closed_forms.prices import Price, price_of
-
-#: Names of the thresholds: onset and crossover of linear attention, jump and smooth crossover of normalised scores.
-THRESHOLDS = ("P1", "P2", "P_star", "P_x")
+from phasekit.theory.transitions import THRESHOLDS
 
 _LINEAR: dict[str, dict[str, ClosedForm]] = {
     "P1": {"exact": onset, "large_L": onset_large_L},
@@ -30,7 +28,7 @@ def closed_forms_of(quantity: str, score: Score) -> dict[str, ClosedForm]:
     Raises
     ------
     InputError
-        If the threshold isn't one of P1, P2, P_star, P_x.
+        For an unknown threshold.
     """
     if quantity not in THRESHOLDS:
         raise InputError("threshold", quantity, f"must be one of {', '.join(THRESHOLDS)}")
@@ -50,7 +48,6 @@ def closed_forms_of(quantity: str, score: Score) -> dict[str, ClosedForm]:
 
 __all__ = [
     "REGIMES",
-    "THRESHOLDS",
     "ClosedForm",
     "Price",
     "any_regime",

@@ -43,13 +43,14 @@ class Curve:
         return self.action.curvatures(self.point(u, there), there)[..., 0]
 
     def flatness(self, u: Array, p: Parameters) -> Array:
-        """Return d ln P/d ln g at the stationary point ``u``, by a central difference."""
+        """Return d ln P/d ln g at the stationary point ``u``, by a central difference; inf where g has saturated."""
         ends = []
         for x in (u * (1 - 1e-4), u * (1 + 1e-4)):
             there = self.at(x, p)
             ends.append((np.log(there.P), np.log(self.action.averages(self.point(x, there), there).g)))
         (log_P, log_g), (log_P_after, log_g_after) = ends
-        return np.asarray((log_P_after - log_P) / (log_g_after - log_g))
+        rise = log_g_after - log_g
+        return np.where(rise <= 0, np.inf, (log_P_after - log_P) / np.where(rise <= 0, 1.0, rise))
 
     def softest(self) -> tuple[Array, Array]:
         """Return where the lowest Hessian eigenvalue is smallest, and its value there."""
