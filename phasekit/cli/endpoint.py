@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from phasekit.cli.axes import SYNTAX, parse_axis
+from phasekit.cli import CHECK_FAILED, DONE
+from phasekit.cli.axes import SYNTAX, axis_names, parse_axis
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
 from phasekit.errors import InputError
@@ -18,7 +19,8 @@ from phasekit.model import Model
 def endpoint(
     options: ModelOptions,
     between: Annotated[
-        str, typer.Option("--between", metavar="NAME=LOW:HIGH", help="Which number moves, and where to look: n=1.01:8.")
+        str,
+        typer.Option("--between", metavar="NAME=LOW..HIGH", help="Which number moves, and where to look: n=1.01..8."),
     ],
     axis: Annotated[str | None, typer.Option("--axis", metavar="AXIS", help=f"One more axis: {SYNTAX}.")] = None,
     exponents: Annotated[
@@ -28,8 +30,8 @@ def endpoint(
 ) -> None:
     """Find where first-order transitions end and the passage becomes smooth: the critical point, a cusp of the action.
 
-    For SSA the number that moves is n (--score ssa --b 1 --between n=1.01:8), for softmax L or the temperature. All
-    else is fixed, or varied along --axis.
+    For SSA the number that moves is n (--score ssa --b 1 --between n=1.01..8), for softmax L or the temperature. All
+    else is fixed, or varied along --axis. Exit status 1 if there is no endpoint.
     """
     name, low, high = _interval(between)
     name_of_axis, points = (None, None) if axis is None else parse_axis(axis)
@@ -49,6 +51,7 @@ def endpoint(
     names = ("along the line", "across it")
     table = found.to_dataframe() if found.sizes else found.expand_dims("model").to_dataframe()
     rows = table.reset_index().drop(columns="model", errors="ignore")
+    nowhere = bool(rows[name].isna().all())
     measured = [
         {"way": way, "exponent": approach.exponent, "drift": approach.drift}
         for way, approach in zip(names, approaches, strict=False)
@@ -57,10 +60,14 @@ def endpoint(
         described = {key: value for key, value in model.describe().items() if key not in ("P", *varied)}
         document = {"model": described, "estimator": options.estimator, "axis": name, "between": [low, high]}
         print_json({**document, "endpoints": rows.to_dict(orient="records"), "exponents": measured})
-        return
+        raise typer.Exit(CHECK_FAILED if nowhere else DONE)
     notes = [f"exponent {one['way']}: {one['exponent']:.5f} (drift {one['drift']:.1g})" for one in measured]
+    if nowhere:
+        notes.append(f"no endpoint: the passage is of the same kind from {name} = {low:g} to {high:g}")
     title = f"Endpoint in {name} ({in_words(model, options.estimator, varied=['P', *varied])})"
     print_table(title, list(rows.columns), rows.itertuples(index=False), notes)
+    if nowhere:
+        raise typer.Exit(CHECK_FAILED)
 
 
 def _model(options: ModelOptions, varied: dict[str, float]) -> Model:
@@ -71,11 +78,14 @@ def _model(options: ModelOptions, varied: dict[str, float]) -> Model:
 
 def _interval(text: str) -> tuple[str, float, float]:
     name, equals, ends = text.partition("=")
-    first, colon, last = ends.partition(":")
+    name = name.strip().replace("-", "_")
+    if name not in axis_names():
+        raise InputError("between", text, f"must be written NAME=LOW..HIGH, NAME one of {', '.join(axis_names())}")
+    first, dots, last = ends.replace(":", "..", 1).partition("..")  # a colon is how intervals were written before
     try:
         low, high = float(first), float(last)
     except ValueError:
         low = high = float("nan")
-    if not equals or not colon or not -math.inf < low < high < math.inf:
-        raise InputError("between", text, "must be written NAME=LOW:HIGH, as in n=1.01:8")
-    return name.strip().replace("-", "_"), low, high
+    if not equals or not dots or not -math.inf < low < high < math.inf:
+        raise InputError("between", text, "must be written NAME=LOW..HIGH, as in n=1.01..8")
+    return name, low, high

@@ -22,6 +22,13 @@ def test_even_steps_on_request_and_a_list():
     assert parse_axis("P=7:7:1")[1].tolist() == [7]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("10:1000:3", "10..1000 in 3"), ("1:2:5:lin", "1 .. 2 in 5 even"), ("1:2:5:log", "1..2 in 5")]
+)
+def test_ranges_are_written_as_in_sweeps_and_the_old_way_is_still_read(old, new):
+    assert parse_axis(f"P={old}")[1].tolist() == parse_axis(f"P={new}")[1].tolist()
+
+
 def test_numbers_of_scores_are_axes():
     name, points = parse_axis("n=1:4:4:lin")
     assert name == "n"
@@ -51,21 +58,26 @@ def test_sizes_become_distinct_integers_in_the_range(first, factor, count, spaci
         ("P", "must be written NAME="),
         ("", "must be written NAME="),
         ("Q=1:2:3", "must be one of P, V, L"),
-        ("P=1:2", "must be written NAME="),
-        ("P=1:2:3:lin:4", "must be written NAME="),
+        ("P=1:2", "an axis is written"),
+        ("P=1:2:3:lin:4", "an axis is written"),
         ("P=1:2:0", "from 1 to"),
         ("P=1:2:-5", "from 1 to"),
         ("P=1:2:2.5", "from 1 to"),
         ("P=1:2:", "from 1 to"),
         ("P=1:2:1000000000", "from 1 to"),
         (f"P=1:2:{'9' * 5000}", "from 1 to"),
-        ("P=1:2:3:cubic", "must be log or lin"),
+        ("P=1:2:3:cubic", "an axis is written"),
         ("P=2:1:3", "below the last"),
         ("P=2:2:3", "below the last"),
         ("P=0:1:3", "above 0"),
         ("P=-1:1:3", "above 0"),
         ("P=nan:1:3", "finite"),
         ("P=1:inf:3", "finite"),
+        ("P=1..2 in 0", "from 1 to"),
+        ("P=1..2 in 1", "at least 2"),
+        ("P=2..1", "below the last"),
+        ("P=1..2 × P_star", "belong into a sweep"),
+        ("P=1..2 x Q", "must be multiples of P1, P2, P_star, P_x, or of one or another: P_star or P_x"),
         ("P=a:1:3", "not a number"),
         ("P=", "not a number"),
         ("P=1,,2", "not a number"),

@@ -249,7 +249,17 @@ def test_endpoint(phasekit):
     assert "13.7415" in shown.out
 
 
-@pytest.mark.parametrize("between", ["n", "n=1", "n=3:2", "n=a:b", "L=6:40", "n=1:inf", "sigma_g=1:1e30"])
+def test_no_endpoint_is_a_sentence_and_a_status(phasekit):
+    command = ["endpoint", "-V", 8, "--between", "L=50..60"]
+    shown = phasekit(*command)
+    assert shown.status == 1
+    assert "no endpoint: the passage is of the same kind from L = 50 to 60" in shown.out
+    assert phasekit(*command, "--json").status == 1
+
+
+@pytest.mark.parametrize(
+    "between", ["n", "n=1", "nn=1..3", "n=1:1e300", "n=3:2", "n=a:b", "L=6:40", "n=1:inf", "sigma_g=1:1e30"]
+)
 @pytest.mark.filterwarnings("error")
 def test_endpoint_refuses(phasekit, between):
     refused = phasekit("endpoint", "-V", 8, "-L", 64, "--score", "ssa", "--between", between)

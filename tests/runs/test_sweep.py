@@ -50,6 +50,11 @@ def read(text, tmp_path, preset=None):
         ("1, 2 × P_star or P_x", [1, 2], "P_star or P_x"),
         ("0.5..2 in 3*P1", [0.5, 1, 2], "P1"),
         ("0.8, 1, 1.25 x P2", [0.8, 1, 1.25], "P2"),
+        ("P_star", [1], "P_star"),
+        ("P_star or P_x", [1], "P_star or P_x"),
+        ("0.5..2 x P_star in 3", [0.5, 1, 2], "P_star"),
+        ("0..2 × P_star or P_x in 3 even", [0, 1, 2], "P_star or P_x"),
+        ("7..7 in 1", [7], None),
     ],
 )
 def test_axes(text, values, times):
@@ -68,6 +73,18 @@ def test_files_that_call_a_procedure_an_estimator_are_still_read(tmp_path):
     assert found.procedure.steps == 7
     with pytest.raises(SweepErrors, match="old name of procedure"):
         read(new + '[estimator]\nname = "adam"\n', tmp_path)
+
+
+def test_what_is_allowed_as_an_axis_is_allowed_in_the_model_as_one_value(tmp_path):
+    text = '[model]\nV = 8\nL = "16"\nP = "0.5 × P_star or P_x"\nscore = "softmax"\n[procedure]\nname = "theory"\n'
+    (task, *others) = expand(read(text + "", tmp_path))
+    assert len(others) == 3  # data seeds
+    assert task.model.L == 16
+    assert pytest.approx(0.5 * 129.189, abs=1) == task.model.P
+    with pytest.raises(SweepErrors, match=r"model\.L = '16\.\.32': must be one value; several belong under \[axes\]"):
+        read(text.replace('"16"', '"16..32"'), tmp_path)
+    with pytest.raises(SweepErrors, match=r"model\.L = 'P1': only P"):
+        read(text.replace('"16"', '"P1"'), tmp_path)
 
 
 def test_an_axis_of_several_ranges():

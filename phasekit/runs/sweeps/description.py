@@ -157,6 +157,7 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
     for key, table in (("model", raw.model), ("axes", raw.axes)):
         checked(_import_scores, f"{key}.score", table.get("score"))
     axes = {axis: checked(_axis, f"axes.{axis}", axis, values) for axis, values in raw.axes.items()}
+    fixed = {key: checked(_fixed, f"model.{key}", key, value) for key, value in raw.model.items() if key in AXES}
     seeds = checked(_seeds, "seeds", raw.seeds)
     procedure = checked(import_procedure, "procedure", raw.procedure)
     both = sorted(set(raw.model) & set(raw.axes))
@@ -169,11 +170,14 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
         mistakes.append(str(InputError(f"{source}: along", raw.along, "goes with measure, which is missing")))
     if raw.along is not None and raw.along not in raw.axes:
         mistakes.append(str(InputError(f"{source}: along", raw.along, f"must be an axis: {', '.join(raw.axes)}")))
-    if None not in axes.values() and not both:
-        checked(_first_model, "model", raw.model, axes)
+    model = {key: fixed.get(key, value) for key, value in raw.model.items()}
+    if isinstance(model.get("P"), AxisValues) and not both:  # a multiple of a threshold is an axis of one value
+        axes["P"] = model.pop("P")
+    if None not in (*axes.values(), *fixed.values()) and not both:
+        checked(_first_model, "model", model, axes)
     if mistakes:
         raise SweepErrors(mistakes)
-    return Sweep(name, source, raw.about, preset, raw.model, axes, seeds, procedure, measure, raw.along, raw.group)
+    return Sweep(name, source, raw.about, preset, model, axes, seeds, procedure, measure, raw.along, raw.group)
 
 
 def _renamed(written: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -253,6 +257,18 @@ def _axis(name: str, written: Any) -> AxisValues | tuple[Any, ...]:
     if parsed.thresholds and name != "P":
         raise InputError("", written, "only P can be multiples of a threshold")
     return parsed
+
+
+def _fixed(name: str, written: Any) -> Any:
+    """Read a number that all models share; it is written like an axis of one value."""
+    if not isinstance(written, str | list):
+        return written
+    parsed = _axis(name, written)
+    assert isinstance(parsed, AxisValues)
+    values = parsed.resolve(lambda _: 1.0)
+    if len(values) > 1:
+        raise InputError("", written, f"must be one value; several belong under [axes], {name} = …")
+    return parsed if parsed.thresholds else values[0]
 
 
 def _seeds(written: int | list[int]) -> tuple[int, ...]:
