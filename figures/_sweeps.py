@@ -57,13 +57,15 @@ def measured(preset: Preset, name: str, *, own_data: bool = False) -> list[Measu
 def networks(preset: Preset, *names: str) -> dict[Model, pd.DataFrame]:
     """Return the networks of sweeps: for each model (without P) one row a network, or chain.
 
-    Columns are ``task``, ``member`` (its place in the task), ``P``, ``data_seed``, the ``fate`` of networks trained
-    with Adam, and all that the procedure recorded. Networks that several sweeps hold are listed once.
+    Columns are ``task``, ``member`` (its place in the task), ``P``, ``data_seed``, ``procedure`` with its ``step`` if
+    it has one, the ``fate`` of networks trained with Adam, and all that the procedure recorded. Networks that several
+    sweeps hold are listed once.
     """
     parts: dict[Model, dict[str, pd.DataFrame]] = {}
     for task, found in results(preset, *names):
         rows = pd.DataFrame({**found.values, **fates(found.values)})
         rows = rows.assign(task=task.id, member=rows.index, P=int(task.model.P or 0), data_seed=task.data_seed)
+        rows = rows.assign(procedure=task.procedure.name, step=getattr(task.procedure, "step", np.nan))
         parts.setdefault(task.model.at(P=None), {})[task.id] = rows
     return {model: _sorted(pd.concat(rows.values(), ignore_index=True)) for model, rows in parts.items()}
 
@@ -74,9 +76,9 @@ def networks_of_one(preset: Preset, name: str) -> tuple[Model, pd.DataFrame]:
     return model, rows
 
 
-def attention(preset: Preset, name: str) -> dict[str, NDArray[np.float64]]:
-    """Return the attention matrices, shape (members, L, L), that each task of a sweep kept, by the task's id."""
-    return {task.id: found.arrays["A"] for task, found in results(preset, name)}
+def kept(preset: Preset, name: str, array: str) -> dict[str, NDArray[np.float64]]:
+    """Return an array that tasks of a sweep kept, by the task's id; "A": matrices of shape (members, L, L)."""
+    return {task.id: found.arrays[array] for task, found in results(preset, name) if array in found.arrays}
 
 
 def results(preset: Preset, *names: str) -> Iterator[tuple[Task, Finished]]:

@@ -15,25 +15,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from figures._tables import page, with_error
+from figures._sweeps import networks
+from figures._tables import with_error, write_page
 from figures._theory import passing
-from figures.posterior._samplings import BOTH_ENDS, Sampling, over_data, theory_rows, well_rows
+from figures.posterior._posteriors import over_data, theory_rows, well_rows
 from phasekit.drawing.plotting import LABELS, new_figure, save, style
 from phasekit.drawing.presets import Preset
-from phasekit.files import atomic
 from phasekit.model import Model
-from phasekit.samplers import HMC
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-V = 8
-#: Preset → L → data sets. Chains on each: two from each end, or four from the copying one.
-DATA = {"quick": {8: 6, 16: 4, 32: 3, 64: 2}, "full": {8: 16, 16: 16, 32: 8, 64: 8}}
-#: HMC draws, two trajectories of :data:`LEAPS` steps each, and trajectories of warm-up.
-DRAWS, LEAPS, WARMUP = 400, 8, 200
-RATIOS = (1.07, 1.2, 1.4)
-CHAINS = 4
 #: Powers are fitted from here on.
 FITTED = 16
 #: Half the relative distance over which d aG/d ln P is taken.
@@ -42,7 +34,8 @@ APART = 0.01
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels and write the table."""
-    rows = pd.concat([gap_rows(L, data) for L, data in DATA[preset.name].items()], ignore_index=True)
+    sampled = networks(preset, "size_dependence")
+    rows = pd.concat([gap_rows(model, chains) for model, chains in sampled.items()], ignore_index=True)
     powers = power_rows(rows)
     with style():
         figure, panels = new_figure(2, height=4.6, sharex=True)
@@ -50,9 +43,10 @@ def main(out: Path, preset: Preset) -> list[Path]:
             _draw(axes, name, rows, powers)
         panels[0].set(ylabel="$a_G$: theory − HMC")
         panels[1].set(ylabel="as a shift of ln $P$", xlabel=LABELS["L"], xscale="log")
-        panels[1].set_xticks([*DATA[preset.name]], [str(L) for L in DATA[preset.name]])
+        sizes = np.unique(rows["L"])
+        panels[1].set_xticks(sizes, [str(L) for L in sizes])
         panels[1].xaxis.set_minor_locator(NullLocator())
-        panels[0].set_title(f"softmax attention, $V$ = {V}", loc="left")
+        panels[0].set_title(f"softmax attention, $V$ = {next(iter(sampled)).V}", loc="left")
         panels[0].legend(loc="upper right")
         table = pd.concat([rows.assign(kind="gap"), powers.assign(kind="power")], ignore_index=True)
         files = save(figure, table, out / "size_dependence")
@@ -61,33 +55,22 @@ def main(out: Path, preset: Preset) -> list[Path]:
         "Errors are standard errors over data sets, at least what the chains' own make.",
         f"Powers are fitted to L ≥ {FITTED}; P₀ is the P at which a_G of the theory passes 0.1.",
     ]
-    text, md = page(sections, notes), out / "size_dependence.md"
-    with atomic(md) as path:
-        path.write_text(text, encoding="utf-8")
-    print(text)
-    return [*files, md]
+    return [*files, write_page(out / "size_dependence.md", sections, notes)]
 
 
-def gap_rows(L: int, data: int) -> pd.DataFrame:
-    """Return one row per ratio: L, ratio, P, branches, theory, mean, error, gap, shift, shift_error, data, left_out."""
-    model = Model(V=V, L=L, score="softmax")
+def gap_rows(model: Model, chains: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per P: L, ratio, P, branches, theory, mean, error, gap, shift, shift_error, data, left_out."""
     middle, found = passing(model), []
-    for ratio in RATIOS:
-        P = round(ratio * middle)
-        theory = theory_rows(model, (P * (1 - APART), P, P * (1 + APART)))
-        theory = theory[theory["quantity"] == "aG"]
+    for P, part in chains.groupby("P"):
+        theory = theory_rows(model, (P * (1 - APART), P, P * (1 + APART))).query("quantity == 'aG'")
         lowest = theory[theory["branch"] == 0]["theory"].to_numpy()
-        branches = int((theory["P"] == P).sum())
-        starts = BOTH_ENDS if branches == 1 else ("copy",)
-        settings = {"data": data, "members": CHAINS // len(starts), "starts": starts, "dtype": "float32"}
-        hmc = Sampling(model, (P,), HMC(leaps=LEAPS), draws=DRAWS, thin=2, warmup=WARMUP, **settings)
-        (row,) = over_data(well_rows(hmc.samples()).query("quantity == 'aG'")).to_dict("records")
+        (row,) = over_data(well_rows(part).query("quantity == 'aG'")).to_dict("records")
         gap, slope = lowest[1] - row["mean"], (lowest[2] - lowest[0]) / np.log((1 + APART) / (1 - APART))
         row |= {
-            "L": L,
-            "ratio": ratio,
-            "branches": branches,
-            "starts": "+".join(starts),
+            "L": model.L,
+            "ratio": round(P / middle, 2),
+            "branches": int((theory["P"] == P).sum()),
+            "starts": "+".join(sorted(set(part["start"]))),
             "theory": lowest[1],
             "gap": gap,
         }
@@ -112,9 +95,7 @@ def power_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _power(L: pd.Series, y: pd.Series, error: pd.Series) -> tuple[float, float, float]:
     """Fit ln y = ln prefactor + exponent ln L, weighted; return exponent, its standard error, prefactor."""
-    design = np.stack([np.log(L), np.ones(len(L))], axis=1) / (error / y).to_numpy()[:, None]
-    covariance = np.linalg.inv(design.T @ design)
-    exponent, constant = covariance @ design.T @ (np.log(y) / (error / y)).to_numpy()
+    (exponent, constant), covariance = np.polyfit(np.log(L), np.log(y), 1, w=y / error, cov="unscaled")
     return float(exponent), float(np.sqrt(covariance[0, 0])), float(np.exp(constant))
 
 

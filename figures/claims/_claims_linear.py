@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from figures._sweeps import draw_rows, networks_of_one
+from figures._sweeps import draw_rows, networks
 from figures._tables import with_error
 from figures.claims._claims import Row, confirmed
 from figures.laws._laws import COPYING_L, COPYING_V, ONSET, ONSET_SHORT, quoted
@@ -107,7 +107,7 @@ def copying(preset: Preset) -> Iterator[Row]:
             f"{claimed:g}",
             confirmed(abs(found.value - claimed) <= max(0.005, found.uncertainty), "holds"),
         )
-    model, networks = networks_of_one(preset, "map_tokens_linear")
+    model = Model(V=8, L=24, score="linear", inputs="token+position")
     P1, P2 = (find_transitions(model).values[name] for name in ("P1", "P2"))
     P = np.geomspace(P1 * 1.001, 100 * P2, 2000)
     minima = find_minima(model.grid(P=P))
@@ -132,7 +132,7 @@ def copying(preset: Preset) -> Iterator[Row]:
         claimed=f"near 1 − 1/V = {1 - 1 / model.V:.3f}",
         verdict=confirmed(slope[k] > -0.1 and abs(loss[k] - 1 + 1 / model.V) < 0.03, "plateau"),
     )
-    draws = draw_rows(networks)
+    draws = draw_rows(networks(preset, "table_map")[model])
     here = draws[draws["P"] == _PLATEAU_AT]["loss"]
     error = here.std(ddof=1) / math.sqrt(len(here))
     theory = float(find_minima(model.at(P=_PLATEAU_AT)).loss[0])

@@ -31,7 +31,9 @@ def main(out: Path, preset: Preset) -> list[Path]:
 def coverage(preset: Preset) -> Iterator[Row]:
     """C5: the two order parameters cover most of the attention pattern of trained networks."""
     shown = ("softmax_transition", "linear_transition", "linear_transition_tokens")
-    for model, rows in networks(preset, *shown, "map_positional", "map_tokens_linear", "map_tokens_softmax").items():
+    for model, rows in networks(preset, *shown, "table_map").items():
+        if model.kappa != 1:
+            continue
         name = f"{model.score.name}, {model.inputs}, V = {model.V}, L = {model.L}"
         P1 = find_transitions(model).values.get("P1")
         if P1 is None:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from figures._sweeps import attention, draw_rows, networks
+from figures._sweeps import draw_rows, kept, networks
 from figures._tables import with_error, write_table
 from phasekit.drawing.presets import Preset
 from phasekit.heads import onset_ratio
@@ -45,29 +45,23 @@ PRINTED: dict[tuple[str, str, int], dict[str, str]] = {
     ("token+position", "softmax", 96): {"U": "41.848", "aG": "0.0023"},
     ("token+position", "softmax", 192): {"U": "82.377", "aG": "0.0100"},
 }
-#: Sweeps of each table.
+#: The inputs of each table.
 TABLES = {
-    "Positional inputs, V = 8, L = 16": ("map_positional",),
-    "Token+position inputs, V = 8, L = 24": ("map_tokens_linear", "map_tokens_softmax"),
+    "Positional inputs, V = 8, L = 16": "positional",
+    "Token+position inputs, V = 8, L = 24": "token+position",
 }
-#: Sweeps at k times the data and κ = k; the last one keeps its attention matrices.
-LIMITS = ("map_limit_linear", "map_limit_softmax", "map_limit_tokens")
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Write the tables as CSV and Markdown."""
-    tables = {title: compare_all(preset, *names) for title, names in TABLES.items()}
-    more_data = limit_rows(preset)
+    rows = pd.concat([compare(*each) for each in networks(preset, "table_map").items()], ignore_index=True)
+    tables = {title: rows[(rows["inputs"] == inputs) & (rows["k"] == 1)] for title, inputs in TABLES.items()}
+    more_data = limit_rows(rows)
     sections = [(title, for_people(table)) for title, table in tables.items()]
     sections.append(("The same theory with k times the data, at κ = k", limits_for_people(more_data)))
     numbers = pd.concat([*tables.values(), more_data], ignore_index=True)
     notes = [*_notes(numbers), _third_pattern(more_data, preset)]
     return write_table(out / "table_map", sections, numbers, notes)
-
-
-def compare_all(preset: Preset, *names: str) -> pd.DataFrame:
-    """Return the comparisons of all models of sweeps."""
-    return pd.concat([compare(model, rows) for model, rows in networks(preset, *names).items()], ignore_index=True)
 
 
 def compare(without_P: Model, networks: pd.DataFrame) -> pd.DataFrame:
@@ -132,11 +126,11 @@ def at_own_onset(model: Model, P1: float, seeds: pd.Series) -> float:
     return float(np.average(find_minima(model.grid(P=P)).order_parameters["c1"][:, 0], weights=times))
 
 
-def limit_rows(preset: Preset) -> pd.DataFrame:
+def limit_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Return comparisons at k times the data and κ = k: P/κ and P σ_w²/κ, all that the theory knows, stay the same."""
-    rows = compare_all(preset, *LIMITS)
-    rows = rows[rows["quantity"] != "loss"]
-    return rows.assign(P=rows["P"] // rows["k"], verdict="", allowed=math.nan)
+    labels = ["inputs", "score", "P"]
+    rows = rows[rows["quantity"] != "loss"].assign(P=rows["P"] // rows["k"], verdict="", allowed=math.nan)
+    return rows[rows.groupby(labels)["k"].transform("nunique") > 1]
 
 
 def for_people(table: pd.DataFrame) -> pd.DataFrame:
@@ -191,12 +185,12 @@ def _notes(numbers: pd.DataFrame) -> list[str]:
 
 def _third_pattern(limits: pd.DataFrame, preset: Preset) -> str:
     """Say what remains with token+position inputs when there is plenty of data."""
-    model, rows = max(networks(preset, LIMITS[-1]).items(), key=lambda each: each[0].kappa)
-    k, L, matrices = round(model.kappa), model.L, attention(preset, LIMITS[-1])
-    kept = rows[rows["fate"] == "kept"]
+    tokens = (each for each in networks(preset, "table_map").items() if each[0].inputs == "token+position")
+    model, rows = max(tokens, key=lambda each: each[0].kappa)
+    k, L, matrices = round(model.kappa), model.L, kept(preset, "table_map", "A")
     by_data_set = [
         np.mean([matrices[str(task)][member] for member in part["member"]], axis=0)
-        for task, part in kept.groupby("task")
+        for task, part in rows[rows["fate"] == "kept"].groupby("task")
     ]
     excess = self_attention_excess(np.mean(by_data_set, axis=0))
     numbers = limits[(limits["inputs"] == "token+position") & (limits["k"] == k)].set_index("quantity")

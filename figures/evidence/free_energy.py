@@ -15,30 +15,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from figures.evidence._evidence import LINEAR, SOFTMAX, sweeping, umbrella_windows
+from figures.evidence._evidence import loops, umbrella_windows
 from phasekit.drawing.plotting import draw_theory, new_figure, save, style
 from phasekit.drawing.presets import Preset
-from phasekit.evidence import barrier, density, free_energy, theory_free_energy
-from phasekit.model import Model
+from phasekit.evidence import Loop, barrier, density, free_energy, theory_free_energy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Where densities are shown: before, at and after the transitions.
-SHOWN_P = {LINEAR: (160, 240, 320, 560), SOFTMAX: (1000, 1437, 2000)}
-#: Next to P* = 1436.8.
-UMBRELLA_P = 1437
+SHOWN_P = {"linear": (160, 240, 320, 560), "softmax": (1000, 1437, 2000)}
 BINS = 36
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the panels."""
-    peaks = pd.concat([densities(model, preset) for model in SHOWN_P], ignore_index=True)
-    profile, about = profiles(preset)
+    models = dict(loops(preset))
+    peaks = pd.concat([densities(loop) for loop in models.values()], ignore_index=True)
+    profile, P, about = profiles(preset)
     table = pd.concat([peaks, profile], ignore_index=True)
     with style():
         figure, (linear, softmax, lowest) = new_figure(3, height=6.8)
-        for axes, model in ((linear, LINEAR), (softmax, SOFTMAX)):
+        for axes, model in zip((linear, softmax), models, strict=True):
             part = peaks[peaks["score"] == model.score.name]
             for k, (P, lines) in enumerate(part.groupby("P")):
                 axes.plot(lines["x"], lines["value"], color=f"C{k}", label=f"$P$ = {P}")
@@ -48,19 +46,20 @@ def main(out: Path, preset: Preset) -> list[Path]:
         linear.set(xlabel="$|c_1 + c_G|$", xlim=(0, None), ylim=(0, None))
         softmax.set(xlabel="$a_G$", yscale="log", ylim=(0.2, 300))
         _draw_profile(lowest, profile)
-        lowest.set_title(f"softmax, $P$ = {UMBRELLA_P}: {about}", loc="left")
+        lowest.set_title(f"softmax, $P$ = {P}: {about}", loc="left")
         lowest.set(xlabel="$a_G$", ylabel=r"$F = -\ln p(a_G)$", ylim=(-0.7, 13))
         lowest.legend(loc="upper right")
         return save(figure, table, out / "free_energy")
 
 
-def densities(model: Model, preset: Preset) -> pd.DataFrame:
+def densities(loop: Loop) -> pd.DataFrame:
     """Return the density of the order parameter at each of :data:`SHOWN_P`, draws of both ways together."""
-    data = sweeping(model, preset).loop().data.isel(dataset=0)
-    values = np.abs(data["c1"] + data["cG"]) if model is LINEAR else data["aG"]
+    data, score = loop.data.isel(dataset=0), loop.model.score
+    symmetric = not score.normalised
+    values = abs(data["c1"] + data["cG"]) if symmetric else data["aG"]
     rows = []
-    for P in SHOWN_P[model]:
-        draws, symmetric = values.sel(P=P), model is LINEAR
+    for P in sorted({int(values.P.sel(P=wanted, method="nearest")) for wanted in SHOWN_P[score.name]}):
+        draws = values.sel(P=P)
         ways = [density(draws.sel(direction=way).to_numpy(), symmetric=symmetric) for way in ("up", "down")]
         # Each way has kernels of its own width: one width for a narrow and a wide well would fray the wide one.
         x = np.unique(np.concatenate([way.x for way in ways]))
@@ -69,32 +68,33 @@ def densities(model: Model, preset: Preset) -> pd.DataFrame:
             x, mean = x[x >= 0], 2 * mean[x >= 0]
         peaks = len(density(draws.to_numpy(), symmetric=symmetric).peaks)
         shown = pd.DataFrame({"x": x, "value": mean})
-        rows.append(shown.assign(score=model.score.name, P=P, kind="density", peaks=peaks))
+        rows.append(shown.assign(score=score.name, P=P, kind="density", peaks=peaks))
     return pd.concat(rows, ignore_index=True)
 
 
-def profiles(preset: Preset) -> tuple[pd.DataFrame, str]:
-    """Return rows of F along aG, sampled and of theory, and the sampled barriers in words."""
-    found = free_energy(umbrella_windows(UMBRELLA_P, preset).data(), bins=BINS)
+def profiles(preset: Preset) -> tuple[pd.DataFrame, int, str]:
+    """Return rows of F along aG, sampled and of theory; P; and the sampled barriers in words."""
+    model, data = umbrella_windows(preset)
+    P, found = round(model.P or 0), free_energy(data, bins=BINS)
     sampled = found.profile.F.to_dataframe().reset_index()
     sampled = sampled.rename(columns={"a": "x", "F": "value"}).assign(error=found.error, kind="umbrella")
-    theory = theory_free_energy(SOFTMAX.at(P=float(UMBRELLA_P)), preset.points)
+    theory = theory_free_energy(model, preset.points)
     lines = [
         pd.DataFrame({"x": theory.a, "value": theory[name], "kind": kind})
         for name, kind in (("F", "theory"), ("leading", "mean field"))
     ]
-    rows = pd.concat([sampled, *lines], ignore_index=True).assign(score="softmax", P=UMBRELLA_P)
+    rows = pd.concat([sampled, *lines], ignore_index=True).assign(score="softmax", P=P)
     rows["rhat_max"], rows["overlap"] = found.rhat.max(), found.overlap
     wells = barrier(found)
     if wells is None:
-        return rows, "one well"
+        return rows, P, "one well"
     numbers = {
         "from_low": wells.from_low, "from_high": wells.from_high, "difference": wells.difference
     }  # fmt: skip
     for name, (value, error) in numbers.items():
         rows[name], rows[f"{name}_error"] = value, error
     low, high = (f"{value:.1f} ± {error:.1f}" for value, error in (wells.from_low, wells.from_high))
-    return rows, f"barrier {low} and {high}"
+    return rows, P, f"barrier {low} and {high}"
 
 
 def _draw_profile(axes: Axes, rows: pd.DataFrame) -> None:

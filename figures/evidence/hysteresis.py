@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from figures.evidence._evidence import LINEAR, SOFTMAX, over_chains, sweeping
-from figures.posterior._samplings import theory_rows
+from figures.evidence._evidence import loops, over_chains
+from figures.posterior._posteriors import theory_rows
 from figures.posterior.posterior_transitions import CRITICAL
 from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.drawing.presets import Preset
@@ -32,21 +32,17 @@ COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels."""
-    parts, areas, values = [], {}, {}
-    for model, names in ((LINEAR, ("c1_c1", "cG_cG")), (SOFTMAX, ("aG",))):
-        loop, score = sweeping(model, preset).loop(), model.score.name
-        values[score] = find_transitions(model, "posterior").values
-        areas[score] = loop.area()
-        rows = pd.concat([sampled(loop), _theory(model, values[score], loop, preset)], ignore_index=True)
-        parts.append(rows[rows["quantity"].isin(names)].assign(score=score))
-    table = pd.concat(parts, ignore_index=True)
+    parts, values = [], {}
     with style():
         figure, panels = new_figure(2, height=5.0)
-        for axes, model in zip(panels, (LINEAR, SOFTMAX), strict=True):
+        for axes, (model, loop) in zip(panels, loops(preset), strict=True):
             score = model.score.name
-            _draw(axes, table[table["score"] == score])
-            area, error = areas[score]
-            square = "$c_G^2$" if model is LINEAR else "$a_G$"
+            values[score] = find_transitions(model, "posterior").values
+            rows = pd.concat([sampled(loop), _theory(model, values[score], loop, preset)], ignore_index=True)
+            parts.append(rows[rows["quantity"].isin(NAMES)].assign(score=score))
+            _draw(axes, parts[-1])
+            area, error = loop.area()
+            square = "$a_G$" if model.score.normalised else "$c_G^2$"
             axes.text(
                 0.03, 0.72, f"loop area of {square} over ln $P$:\n{area:.2g} ± {error:.1g}",
                 transform=axes.transAxes, ha="left", va="top", fontsize="small",
@@ -65,11 +61,10 @@ def main(out: Path, preset: Preset) -> list[Path]:
         for name in ("c1_c1", "cG_cG"):
             upper.plot([], [], color=COLOURS[name], label=NAMES[name])
         for way, marker in MARKERS.items():
-            marks = {"linestyle": "none", "color": "C1", "markerfacecolor": "white"}
-            lower.plot([], [], marker=marker, label=f"swept {way}", **marks)
+            lower.plot([], [], marker, color="C1", markerfacecolor="white", label=f"swept {way}")
         for axes in panels:
             axes.legend(loc="upper left")
-        return save(figure, table, out / "hysteresis")
+        return save(figure, pd.concat(parts, ignore_index=True), out / "hysteresis")
 
 
 def sampled(loop: Loop) -> pd.DataFrame:

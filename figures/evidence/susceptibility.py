@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from figures.evidence._evidence import LINEAR, SOFTMAX, sweeping
-from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
+from figures.evidence._evidence import loops
+from phasekit.drawing.plotting import SYMBOLS, draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.drawing.presets import Preset
-from phasekit.evidence import posterior_place, susceptibility
+from phasekit.evidence import Loop, posterior_place, susceptibility
 from phasekit.model import Model
 from phasekit.samplers.diagnostics import MIXED
 from phasekit.theory.action import action_for
@@ -42,24 +42,20 @@ _REACH, _NODES = 16.0, 241
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels against P over the transition's."""
-    parts, places = [], {}
-    for model in (LINEAR, SOFTMAX):
-        place = places[model.score.name] = posterior_place(model)
-        rows = pd.concat([sampled(model, place.P, preset), theory(model, place, preset)], ignore_index=True)
-        parts.append(rows.assign(score=model.score.name, relative=rows["P"] / place.P))
-    table = pd.concat(parts, ignore_index=True)
+    tables = []
     with style():
         figure, panels = new_figure(2, height=5.0)
-        for axes, model in zip(panels, (LINEAR, SOFTMAX), strict=True):
-            place = places[model.score.name]
-            _draw(axes, table[table["score"] == model.score.name])
+        for axes, (model, loop) in zip(panels, loops(preset), strict=True):
+            place = posterior_place(model)
+            rows = pd.concat([sampled(loop, place.P), theory(loop, place, preset)], ignore_index=True)
+            tables.append(rows.assign(score=model.score.name, relative=rows["P"] / place.P))
+            _draw(axes, tables[-1])
             mark_transition(axes, 1.0, place.name)
             if place.window is not None:
                 shade_window(axes, (place.window[0] / place.P, place.window[1] / place.P))
             axes.set_title(f"{model.score.name} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
-            symbol = "P_1" if model is LINEAR else "P^*"
-            axes.set(xlabel=f"$P/{symbol}$", ylabel="variance / prior variance", yscale="log")
-        return save(figure, table, out / "susceptibility")
+            axes.set(xlabel=f"$P$ / {SYMBOLS[place.name]}", ylabel="variance / prior variance", yscale="log")
+        return save(figure, pd.concat(tables, ignore_index=True), out / "susceptibility")
 
 
 def prior_variances(model: Model) -> dict[str, float]:
@@ -76,9 +72,9 @@ def prior_variances(model: Model) -> dict[str, float]:
     return {"aG": row.gg / (L * (1 - 1 / L) ** 2)}
 
 
-def sampled(model: Model, transition: float, preset: Preset) -> pd.DataFrame:
+def sampled(loop: Loop, transition: float) -> pd.DataFrame:
     """Return one row per P, quantity and way; chains of one way that don't agree are left out."""
-    loop, prior = sweeping(model, preset).loop(), prior_variances(model)
+    model, prior = loop.model, prior_variances(loop.model)
     # Linear attention: all chains are of one law. Softmax: each way by itself, one may drift while the other stays.
     groups = [("up",), ("down",)] if model.score.normalised else [("up", "down")]
     rows: list[dict[str, Any]] = []
@@ -96,14 +92,15 @@ def sampled(model: Model, transition: float, preset: Preset) -> pd.DataFrame:
     return pd.DataFrame(rows).dropna(subset="value")
 
 
-def theory(model: Model, place: Passage, preset: Preset) -> pd.DataFrame:
+def theory(loop: Loop, place: Passage, preset: Preset) -> pd.DataFrame:
     """Return one row per P, quantity and branch of the theory, lowest action first."""
-    P, transition = sweeping(model, preset).P, place.P
+    model, P, transition = loop.model, loop.data.P.to_numpy(), place.P
+    points = preset.slow_points * (1 if model.score.normalised else 6)  # linear attention is fast
     near = transition * (1 + np.array([-0.1, -0.03, -0.01, 0.01, 0.03, 0.1]))
     if place.window is not None:
         low, high = place.window
         near = np.array([1.003 * low, transition, 0.97 * high, 0.997 * high])
-    grid = np.unique(np.concatenate([np.geomspace(P[0], P[-1], preset.slow_points), near]))
+    grid = np.unique(np.concatenate([np.geomspace(P[0], P[-1], points), near]))
     prior = prior_variances(model)
     rows: list[dict[str, Any]] = []
     for each in grid:

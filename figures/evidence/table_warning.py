@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from figures._tables import with_error, write_table
-from figures.evidence._evidence import LINEAR, SOFTMAX, sweeping
+from figures.evidence._evidence import loops
 from phasekit.drawing.plotting import SYMBOLS
 from phasekit.drawing.presets import Preset
 from phasekit.evidence import EarlyWarning, early_warning, posterior_place
@@ -23,14 +23,14 @@ from phasekit.theory.transitions import Passage
 def main(out: Path, preset: Preset) -> list[Path]:
     """Write the tests and the indicators as CSV and Markdown."""
     tests, indicators = [], []
-    for model in (LINEAR, SOFTMAX):
+    for model, loop in loops(preset):
         passage = posterior_place(model)
         name = "aG" if model.score.normalised else "c1"
-        up = sweeping(model, preset).loop().data[name].isel(dataset=0, drop=True).sel(direction="up")
+        up = loop.data[name].isel(dataset=0, drop=True).sel(direction="up")
         symbol = SYMBOLS[passage.name].strip("$").replace("^", "").replace("_", "")
         events = {f"{symbol} of theory": passage.P}
         jumped = up.P.to_numpy()[(up > _middle(passage)).any(("chain", "draw")).to_numpy()]
-        if model is SOFTMAX and len(jumped):
+        if model.score.normalised and len(jumped):
             events["first jump of a chain"] = float(jumped[0])
         for event, at in events.items():
             found = early_warning(up, at)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from figures._sweeps import draw_rows, networks_of_one
+from figures._sweeps import draw_rows, kept, networks, networks_of_one
 from figures._tables import with_error, write_page
 from figures._theory import MIDDLE
-from figures.posterior._samplings import theory_rows, well_rows
-from figures.posterior.posterior_transitions import CRITICAL, LINEAR, MARKERS, SOFTMAX, sampling, theory_lines
+from figures.posterior._posteriors import theory_rows, well_rows
+from figures.posterior.posterior_transitions import CRITICAL, MARKERS, TICKS, critical, theory_lines
 from phasekit.drawing.plotting import (
     LABELS,
     draw_networks,
@@ -29,80 +30,78 @@ from phasekit.drawing.plotting import (
     style,
 )
 from phasekit.drawing.presets import Preset
-from phasekit.model import Model
-from phasekit.samplers import Samples, diagnose
-from phasekit.theory.transitions import find_transitions
+from phasekit.theory.transitions import Transitions, find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POSTERIOR, MAP = "C3", "0.45"
-TICKS = {"linear": (64, 128, 256, 512), "softmax": (1000, 1500, 2000, 2500)}
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels and write the table."""
-    models = (LINEAR, SOFTMAX)
-    rows = pd.concat([coverage_rows(model, preset) for model in models], ignore_index=True)
+    tables = []
     with style():
         figure, panels = new_figure(2, height=5.4)
-        for axes, model in zip(panels, models, strict=True):
-            _draw(axes, model, rows[rows["score"] == model.score.name])
+        for axes, (model, chains) in zip(panels, networks(preset, "posterior").items(), strict=True):
+            found = find_transitions(model, "posterior")
+            heads = draw_rows(networks_of_one(preset, f"{model.score.name}_transition")[1])
+            tables.append(coverage_rows(found, chains, heads, preset))
+            _draw(axes, found, tables[-1])
             axes.set_title(f"{model.score.name} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
-            ticks = TICKS[model.score.name]
             axes.set(xlabel=LABELS["P"], ylabel=LABELS["coverage"], xscale="log")
-            axes.set_xticks(ticks, [str(P) for P in ticks])
+            axes.set_xticks(TICKS[model.score.name], [str(P) for P in TICKS[model.score.name]])
             axes.minorticks_off()
-        panels[0].set(yscale="log", ylim=(0.005, 3), yticks=(0.01, 0.1, 1))
-        panels[1].set(ylim=(0, 1.2))
-        figure.legend(*panels[1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        panels[0].set(yscale="log", ylim=(0.005, 1.4), yticks=(0.01, 0.1, 1))
+        panels[1].set(ylim=(0, 1.04))
+        handles = {
+            label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend([*handles.values()], [*handles], loc="outside lower center", ncols=2)
+        rows = pd.concat(tables, ignore_index=True)
         files = save(figure, rows, out / "posterior_coverage")
     sections = [("Coverage under the posterior", table_text(rows))]
     return [*files, write_page(out / "posterior_coverage.md", sections, _notes(rows))]
 
 
-def coverage_rows(model: Model, preset: Preset) -> pd.DataFrame:
+def coverage_rows(found: Transitions, chains: pd.DataFrame, heads: pd.DataFrame, preset: Preset) -> pd.DataFrame:
     """Return one row per point, of kinds "theory" (P, branch, value), "HMC" and "Adam" (P, data_seed, value).
 
     HMC has the mean of each well with its error, the ratio of means, and ``theory``: the branch nearest to it.
     """
-    runs = sampling(model, preset)
-    samples = runs.samples()
-    measured = well_rows(samples).query("quantity == 'coverage'").drop(columns="quantity")
-    measured = measured.merge(of_means(samples), on=["P", "data_seed", "well"], how="left")
-    exact = theory_rows(model, runs.P).query("quantity == 'coverage'").set_index("P")["theory"]
+    model, P = found.model, chains["P"]
+    measured = well_rows(chains).query("quantity == 'coverage'").drop(columns="quantity")
+    measured = measured.merge(of_means(chains, preset), on=["P", "data_seed", "well"], how="left")
+    exact = theory_rows(model, tuple(np.unique(P).tolist())).query("quantity == 'coverage'")
     measured["theory"] = [
-        min(exact[[P]], key=lambda value, m=mean: abs(value - m)) if np.isfinite(mean) else np.nan
-        for P, mean in measured[["P", "mean"]].to_numpy()
+        _nearest(exact["theory"][exact["P"] == each].to_numpy(), mean)
+        for each, mean in measured[["P", "mean"]].to_numpy()
     ]
-    heads = draw_rows(networks_of_one(preset, f"{model.score.name}_transition")[1])
+    lines = theory_lines(found, P, preset).pivot(index=["P", "branch"], columns="quantity", values="theory")
+    low = lines["aG"] < MIDDLE if model.score.normalised else False  # softmax: before the jump
     parts = {
-        "theory": _branches(model, preset),
+        "theory": lines.reset_index().assign(low=np.asarray(low)).rename(columns={"coverage": "value"}),
         "HMC": measured.rename(columns={"mean": "value", "mcse": "error"}),
-        "Adam": heads[heads["P"].between(min(runs.P), max(runs.P))].rename(columns={"coverage": "value"}),
+        "Adam": heads[heads["P"].between(P.min(), P.max())].rename(columns={"coverage": "value"}),
     }
     shown = ["P", "branch", "low", "value", "error", "of_means", "theory", "verdict", "well", "starts", "data_seed"]
     rows = [part.reindex(columns=shown).assign(kind=kind, score=model.score.name) for kind, part in parts.items()]
     return pd.concat(rows, ignore_index=True).dropna(axis="columns", how="all")
 
 
-def _branches(model: Model, preset: Preset) -> pd.DataFrame:
-    """Return the theory's branches: P, branch, value, and whether aG is low (softmax: before the jump)."""
-    rows = theory_lines(model, preset).pivot(index=["P", "branch"], columns="quantity", values="theory").reset_index()
-    low = np.zeros(len(rows), dtype=bool) if model is LINEAR else rows["aG"] < MIDDLE
-    return rows.assign(low=low).rename(columns={"coverage": "value"})
+def _nearest(values: NDArray[np.float64], mean: float) -> float:
+    return float(values[np.abs(values - mean).argmin()]) if np.isfinite(mean) else np.nan
 
 
-def of_means(samples: Samples) -> pd.DataFrame:
+def of_means(chains: pd.DataFrame, preset: Preset) -> pd.DataFrame:
     """Return ⟨‖patterns‖²⟩/⟨‖A‖²⟩ over the draws of each well: P, data_seed, well, of_means."""
-    found = []
-    for d, wells in enumerate(diagnose(samples).wells):
-        one = samples.posterior.isel(dataset=d)
-        for w, well in enumerate(wells):
-            draws = one.isel(chain=list(well.chains))
-            ratio = float((draws.coverage * draws.q).mean() / draws.q.mean())
-            found.append({"P": int(one.P), "data_seed": int(one.data_seed), "well": w, "of_means": ratio})
-    return pd.DataFrame(found, columns=["P", "data_seed", "well", "of_means"])
+    draws = {name: kept(preset, "posterior", f"draws_{name}") for name in ("coverage", "q")}
+    rows = []
+    for (task, well), part in chains[chains["well"] >= 0].groupby(["task", "well"]):
+        coverage, q = (draws[name][str(task)][part["member"].to_numpy()] for name in ("coverage", "q"))
+        ratio = float((coverage * q).mean() / q.mean())
+        rows.append({"P": part["P"].iloc[0], "data_seed": part["data_seed"].iloc[0], "well": well, "of_means": ratio})
+    return pd.DataFrame(rows, columns=["P", "data_seed", "well", "of_means"])
 
 
 def table_text(rows: pd.DataFrame) -> pd.DataFrame:
@@ -123,23 +122,25 @@ def table_text(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _draw(axes: Axes, model: Model, rows: pd.DataFrame) -> None:
+def _draw(axes: Axes, found: Transitions, rows: pd.DataFrame) -> None:
     """Draw one model: lines of the theory, points of HMC and of Adam, and the transition."""
-    found = find_transitions(model, "posterior").values
+    values, onset = found.values, 0.0
     line = rows[rows["kind"] == "theory"].sort_values("P")
-    if model is LINEAR:  # the second minimum, with cG < 0, is not sampled from these starts
-        line = line[line["branch"] == 0]
-        critical = line["P"].between(*(factor * found["P1"] for factor in CRITICAL))
-        draw_theory(axes, line["P"], line["value"].mask(critical), color=POSTERIOR)
-        mark_transition(axes, found["P1"], "P1")
+    if "P1" in values:  # linear attention: the second minimum, with cG < 0, is not sampled from these starts
+        line, onset = line[line["branch"] == 0], find_transitions(found.model).values["P1"]
+        draw_theory(axes, line["P"], line["value"].mask(critical(line["P"], found)), color=POSTERIOR)
+        ends = [factor * values["P1"] for factor in CRITICAL]
+        axes.axvspan(*ends, color="0.93", linewidth=0, zorder=-1, label="theory outside its range")
+        mark_transition(axes, values["P1"], "P1")
     else:
-        shade_window(axes, found["spinodals"])
-        mark_transition(axes, found["P_star"], "P_star")
+        name = "P_star" if found.order == "first" else "P_x"
+        mark_transition(axes, values[name], name)
+        if found.order == "first":
+            shade_window(axes, values["spinodals"], "two minima")
         for _, part in line.groupby("low"):
-            best = (part["branch"] == 0) | np.isclose(part["P"], found["P_star"], rtol=1e-9)  # at P* both are lowest
+            best = (part["branch"] == 0) | np.isclose(part["P"], values[name], rtol=1e-9)  # both are lowest at P*
             draw_theory(axes, part["P"], part["value"], branch="metastable", color=POSTERIOR)
             draw_theory(axes, part["P"], part["value"].where(best), color=POSTERIOR)
-    onset = find_transitions(model).values["P1"] if model is LINEAR else 0.0
     covered = line["P"][line["P"] > onset]
     draw_theory(axes, covered, np.ones(len(covered)), color=MAP, label="minimum, theory")
     heads = rows[rows["kind"] == "Adam"]

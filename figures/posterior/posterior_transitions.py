@@ -8,100 +8,87 @@ attention at L = 64, where chains from the two ends stay in two wells between th
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from figures.posterior._samplings import Sampling, theory_rows, well_rows
+from figures._sweeps import networks
+from figures.posterior._posteriors import theory_rows, well_rows
 from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.drawing.presets import Preset
-from phasekit.model import Model
-from phasekit.samplers import HMC
-from phasekit.theory.transitions import find_transitions
+from phasekit.theory.transitions import Transitions, find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LINEAR, SOFTMAX = Model(V=8, L=16, score="linear"), Model(V=8, L=64, score="softmax")
-LINEAR_P = (64, 128, 180, 220, 256, 300, 362, 512, 800)
-SOFTMAX_P = (900, 1200, 1437, 1600, 1950, 2500)
 #: Multiples of P1 between which fluctuations are too large for their Gaussian approximation.
 CRITICAL = (0.7, 1.5)
-#: Draws of HMC, chains from each end.
-EFFORT = {"quick": (200, 4), "full": (1000, 8)}
 MARKERS = {"uniform": "v", "copy": "^", "copy+uniform": "o"}
 NAMES = {"c1_c1": "$c_1$", "cG_cG": "$c_G$", "aG": "$a_G$"}
 COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
+TICKS = {"linear": (64, 128, 256, 512), "softmax": (1000, 1500, 2000, 2500)}
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels."""
-    parts = []
-    for model in (LINEAR, SOFTMAX):
-        names = ("c1_c1", "cG_cG") if model is LINEAR else ("aG",)
-        runs = {"theory": theory_lines(model, preset), "HMC": well_rows(sampling(model, preset).samples())}
-        rows = pd.concat([r.assign(kind=kind, score=model.score.name) for kind, r in runs.items()], ignore_index=True)
-        parts.append(rows[rows["quantity"].isin(names)])
-    table = pd.concat(parts, ignore_index=True)
+    tables = []
     with style():
-        figure, (upper, lower) = new_figure(2, height=5.2)
-        _draw(upper, table[table["score"] == "linear"], root=True)
-        _draw(lower, table[table["score"] == "softmax"], root=False)
-        mark_transition(upper, find_transitions(LINEAR, "posterior").values["P1"], "P1")
-        found = find_transitions(SOFTMAX, "posterior").values
-        shade_window(lower, found["spinodals"])
-        mark_transition(lower, found["P_star"], "P_star")
-        upper.set(ylabel="root mean square", ylim=(0, None))
-        lower.set(ylabel="$a_G$", ylim=(-0.02, None))
-        for axes, model in ((upper, LINEAR), (lower, SOFTMAX)):
+        figure, panels = new_figure(2, height=5.2)
+        for axes, (model, chains) in zip(panels, networks(preset, "posterior").items(), strict=True):
+            found = find_transitions(model, "posterior")
+            runs = {"theory": theory_lines(found, chains["P"], preset), "HMC": well_rows(chains)}
+            rows = pd.concat([part.assign(kind=kind) for kind, part in runs.items()], ignore_index=True)
+            rows = rows[rows["quantity"].isin(NAMES)]
+            _draw(axes, rows, found)
             axes.set_title(f"{model.score.name} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
             axes.set(xlabel="$P$", xscale="log")
-            ticks = (64, 128, 256, 512) if axes is upper else (1000, 1500, 2000, 2500)
-            axes.set_xticks(ticks, [str(P) for P in ticks])
+            axes.set_xticks(TICKS[model.score.name], [str(P) for P in TICKS[model.score.name]])
             axes.minorticks_off()
-        _legend(upper, lower)
-        return save(figure, table, out / "posterior_transitions")
+            tables.append(rows.assign(score=model.score.name))
+        panels[0].set(ylabel="root mean square", ylim=(0, None))
+        panels[1].set(ylabel="$a_G$", ylim=(-0.02, None))
+        _legend(*panels)
+        return save(figure, pd.concat(tables, ignore_index=True), out / "posterior_transitions")
 
 
-def sampling(model: Model, preset: Preset) -> Sampling:
-    """Return the sampling of the linear or softmax model at each P shown, from both ends."""
-    draws, members = EFFORT[preset.name]
-    return Sampling(model, LINEAR_P if model is LINEAR else SOFTMAX_P, HMC(leaps=8), draws, 2, 300, members=members)
+def theory_lines(found: Transitions, P: pd.Series, preset: Preset) -> pd.DataFrame:
+    """Return the branches of the posterior over a range of P; softmax: at its spinodals and P* too."""
+    ends = found.values
+    grid = np.geomspace(P.min(), P.max(), 3 * preset.slow_points // 2)
+    special = [*ends.get("spinodals", ()), *([ends["P_star"]] if "P_star" in ends else [])]
+    return theory_rows(found.model, tuple(np.unique([*grid, *special]).tolist()))
 
 
-def theory_lines(model: Model, preset: Preset) -> pd.DataFrame:
-    """Return the branches of the posterior over the range of P sampled; softmax: its spinodals and P* too."""
-    P = sampling(model, preset).P
-    grid = np.geomspace(min(P), max(P), 3 * preset.slow_points // 2)
-    if model is SOFTMAX:
-        ends = find_transitions(model, "posterior").values
-        grid = np.unique([*grid, *ends["spinodals"], ends["P_star"]])
-    return theory_rows(model, tuple(grid.tolist()))
+def critical(P: pd.Series, found: Transitions) -> pd.Series:
+    """Say where the theory of linear attention is outside its range, around P1."""
+    return P.between(*(factor * found.values["P1"] for factor in CRITICAL))
 
 
-def _draw(axes: Axes, rows: pd.DataFrame, root: bool) -> None:
-    """Draw each quantity; ``root``: the square root of second moments."""
+def _draw(axes: Axes, rows: pd.DataFrame, found: Transitions) -> None:
+    """Draw theory and samples; of linear attention the square roots of second moments."""
+    root = not found.model.score.normalised
+    if root:
+        mark_transition(axes, found.values["P1"], "P1")
+    else:
+        name = "P_star" if found.order == "first" else "P_x"
+        mark_transition(axes, found.values[name], name)
+        if found.order == "first":
+            shade_window(axes, found.values["spinodals"])
     for name, part in rows.groupby("quantity"):
-        theory = part[part["kind"] == "theory"].assign(low=lambda t, r=root: (t["theory"] < 0.1) & (not r))
-        for _, branch in theory.groupby("low"):
-            line = branch.sort_values("P")
-            value = np.sqrt(line["theory"]) if root else line["theory"]
-            if root:
-                P1 = find_transitions(LINEAR, "posterior").values["P1"]
-                value = value.mask((line["P"] > CRITICAL[0] * P1) & (line["P"] < CRITICAL[1] * P1))
-            best = (line["branch"] == 0).to_numpy()
-            draw_theory(axes, line["P"][best], value[best], color=COLOURS[str(name)])
+        colour = COLOURS[str(name)]
+        theory = part[part["kind"] == "theory"].sort_values("P")
+        for _, line in theory.groupby((theory["theory"] < 0.1) & (not root)):
+            value = np.sqrt(line["theory"]).mask(critical(line["P"], found)) if root else line["theory"]
+            best = line["branch"] == 0
+            draw_theory(axes, line["P"][best], value[best], color=colour)
             if not root:  # the second minimum of linear attention is not sampled from these starts
-                draw_theory(axes, line["P"], value, branch="metastable", color=COLOURS[str(name)])
-        for starts, points in part[part["kind"] != "theory"].groupby("starts"):
-            measured = points.dropna(subset="mean")
-            if len(measured) == 0:
-                continue
-            value = np.sqrt(measured["mean"]) if root else measured["mean"]
-            error = measured["mcse"] / (2 * value) if root else measured["mcse"]
+                draw_theory(axes, line["P"], value, branch="metastable", color=colour)
+        for starts, points in part[part["kind"] == "HMC"].dropna(subset="mean").groupby("starts"):
+            value = np.sqrt(points["mean"]) if root else points["mean"]
+            error = points["mcse"] / (2 * value) if root else points["mcse"]
             axes.errorbar(
-                measured["P"], value, yerr=error, linestyle="none", color=COLOURS[str(name)], elinewidth=0.8, zorder=3,
+                points["P"], value, yerr=error, linestyle="none", color=colour, elinewidth=0.8, zorder=3,
                 marker=MARKERS[str(starts)], markerfacecolor="white", markersize=3.5,
             )  # fmt: skip
 
@@ -110,7 +97,7 @@ def _legend(upper: Axes, lower: Axes) -> None:
     for name in ("c1_c1", "cG_cG"):
         upper.plot([], [], color=COLOURS[name], label=NAMES[name])
     upper.legend(loc="upper left")
-    style_of = {"linestyle": "none", "color": "C1", "markerfacecolor": "white"}
+    look: dict[str, Any] = {"linestyle": "none", "color": "C1", "markerfacecolor": "white"}
     for starts, text in (("copy+uniform", "HMC, all chains agree"), ("uniform", "from uniform"), ("copy", "from copy")):
-        lower.plot([], [], marker=MARKERS[starts], label=text, **style_of)
+        lower.plot([], [], marker=MARKERS[starts], label=text, **look)
     lower.legend(loc="center right", handlelength=1)

@@ -11,27 +11,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from figures._sweeps import networks
 from figures._tables import with_error, write_table
-from figures.posterior._samplings import Sampling, over_data, well_rows
+from figures.posterior._posteriors import over_data, well_rows
 from phasekit.drawing.presets import Preset
 from phasekit.model import Model
-from phasekit.samplers import HMC
 from phasekit.theory.minima import find_minima
 
-SMALL = Model(V=4, L=12, score="linear", inputs="token+position")
-LARGE = SMALL.at(V=8, L=24)
-#: Data set sizes, data sets, draws of HMC, chains from each end. Where s grows fast, chains need the long runs.
-EFFORT = {
-    "quick": ({SMALL: (40, 160), LARGE: (200,)}, 3, 200, 3),
-    "full": ({SMALL: (20, 40, 80, 160, 320, 640), LARGE: (100, 200, 400, 800)}, 4, 1000, 4),
-}
 NAMES = {"s_s": "s²", "s2": "s₂", "q": "q", "loss": "loss"}
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Write the table as CSV and Markdown."""
-    models = EFFORT[preset.name][0]
-    rows = pd.concat([compared(model, P, preset) for model, sizes in models.items() for P in sizes], ignore_index=True)
+    sampled = networks(preset, "table_pooling")
+    rows = pd.concat([compared(model, chains) for model, chains in sampled.items()], ignore_index=True)
     for_people = pd.DataFrame(
         {
             "V": rows["V"],
@@ -50,20 +43,23 @@ def main(out: Path, preset: Preset) -> list[Path]:
             "left out": rows["left_out"],
         }
     )
-    (caveat,) = {find_minima(model.at(P=1.0), "posterior").caveat for model in models}
+    (caveat,) = {find_minima(model.at(P=1.0), "posterior").caveat for model in sampled}
     return write_table(
         out / "table_pooling", [("Token+position inputs", for_people)], rows, [f"The theory is {caveat}."]
     )
 
 
-def compared(model: Model, P: int, preset: Preset) -> pd.DataFrame:
-    """Return one row per quantity: theory, HMC's mean, its error, data sets."""
-    _, data, draws, members = EFFORT[preset.name]
-    samples = Sampling(model, (P,), HMC(leaps=8), draws, 2, 300, data, members).samples()
-    found = over_data(with_mean_square(well_rows(samples))).set_index("quantity")
-    theory = theory_of(model.at(P=float(P)))
-    rows = found.loc[list(theory)].assign(theory=list(theory.values()))
-    return rows.reset_index().assign(V=model.V, L=model.L)
+def compared(model: Model, chains: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per P and quantity: theory, HMC's mean, its error, data sets."""
+    found = over_data(with_mean_square(well_rows(chains)))
+    theory = pd.DataFrame(
+        [
+            {"P": P, "quantity": name, "theory": value}
+            for P in np.unique(chains["P"])
+            for name, value in theory_of(model.at(P=float(P))).items()
+        ]
+    )
+    return theory.merge(found, on=["P", "quantity"], how="left").assign(V=model.V, L=model.L)
 
 
 def with_mean_square(rows: pd.DataFrame) -> pd.DataFrame:

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.colors import PowerNorm
 from numpy.typing import NDArray
 
-from figures._sweeps import attention, networks_of_one
+from figures._sweeps import kept, networks_of_one
 from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.theory.transitions import find_transitions
@@ -48,7 +48,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
         figure, panels = new_figure(2, 3, height=4.6)
         for axes_row, (name, shown) in zip(panels, SHOWN.items(), strict=True):
             model, networks = networks_of_one(preset, name)
-            matrices, values = attention(preset, name), find_transitions(model).values
+            matrices, values = kept(preset, name, "A"), find_transitions(model).values
             chosen = [one_of(networks, factor * values[threshold], fate) for factor, threshold, fate, _ in shown]
             weights = [matrices[network["task"]][network["member"]] for network in chosen]
             largest = max(float(A.max()) for A in weights)

@@ -12,7 +12,6 @@ import torch
 from matplotlib.figure import Figure
 
 import figures
-from figures import _cache
 from phasekit.drawing import plotting
 from phasekit.drawing.presets import TINY
 from tests.figures import small
@@ -72,7 +71,6 @@ def drawn(tmp_path_factory, tiny):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(plotting, "_drawn", keep)
-            patch.setattr(_cache, "FOLDER", tiny.runs / "kept")
             for module, attributes in small.ATTRIBUTES.get(name, {}).items():
                 for attribute, value in attributes.items():
                     patch.setattr(f"figures.{module}.{attribute}", value)

@@ -1,23 +1,19 @@
 """Pictures of the evidence: samplings kept while they hold, and numbers that are those of samples and theory."""
 
-from functools import cache
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _cache
-from figures.evidence import _evidence, free_energy, hysteresis, susceptibility, table_warning
-from figures.evidence._evidence import LINEAR, SOFTMAX
+from figures.evidence import hysteresis, susceptibility, table_warning
+from figures.evidence._evidence import loops
 from phasekit.drawing import plotting
-from phasekit.drawing.presets import TINY
 from phasekit.evidence import early_warning
 from phasekit.evidence import susceptibility as measure
+from phasekit.model import Model
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import Passage, State, Transitions
-from tests.figures import reading
 
-SIZES = {LINEAR: (40, 80, 120, 160, 200, 400), SOFTMAX: (300, 450, 600, 750, 900, 1437, 2600)}
+LINEAR, SOFTMAX = Model(V=8, L=16, score="linear"), Model(V=8, L=64, score="softmax")
 PLAIN, LOW, HIGH = (
     State("pooling", {name: aG}, 1.0, 0.0) for name, aG in (("c1", 0.0), ("aG", 0.0047), ("aG", 0.1776))
 )
@@ -37,68 +33,30 @@ def place(model):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small(tmp_path_factory):
-    """Sweeps of seconds through few P, and theory looked up once."""
+def known():
+    """Look the theory's transitions up."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_cache, "FOLDER", tmp_path_factory.mktemp("runs"))
-        patch.setattr(_evidence, "SWEEP_P", SIZES)
-        patch.setattr(_evidence, "SWEEP_EFFORT", {"tiny": (3, 16)})
-        patch.setattr(_evidence, "UMBRELLA_EFFORT", {"tiny": (9, 1, 24)})
-        patch.setattr(free_energy, "SHOWN_P", {LINEAR: (40, 400), SOFTMAX: (900, 1437, 2600)})
         patch.setattr(hysteresis, "find_transitions", transitions)
         patch.setattr(susceptibility, "posterior_place", place)
         patch.setattr(table_warning, "posterior_place", place)
         yield
 
 
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    """Run a script; return its figure and the numbers behind it."""
-
-    @cache
-    def run(script):
-        kept = {}
-
-        def keep(figure, table, stem):
-            with plotting.style():
-                figure.draw_without_rendering()
-            kept["figure"], kept["table"] = figure, table
-            return [stem]
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(script, "save", keep)
-            script.main(tmp_path_factory.mktemp("out"), TINY)
-        return kept["figure"], kept["table"]
-
-    return run
-
-
-@pytest.mark.parametrize("script", [hysteresis, free_energy, susceptibility])
-def test_pictures_are_as_wide_as_a_column_and_labelled(script, drawn):
-    figure, _ = drawn(script)
+@pytest.mark.parametrize("name", ["hysteresis", "free_energy", "susceptibility"])
+def test_pictures_are_as_wide_as_a_column_and_labelled(name, drawn):
+    (figure,) = drawn(name).figures.values()
     assert figure.get_figwidth() == plotting.COLUMN
     for axes in figure.axes:
         assert axes.get_xlabel()
         assert axes.get_ylabel()
         assert axes.get_legend() is not None
-        assert "attention" in reading.title(axes) or "softmax" in reading.title(axes)
 
 
-def test_sweeps_are_sampled_once_and_noticed_when_data_change(monkeypatch):
-    sweeping = _evidence.sweeping(LINEAR, TINY)
-    first = sweeping.data()
-    monkeypatch.setattr(_evidence, "sweep", lambda *_, **__: pytest.fail("sampled again"))
-    assert sweeping.data().identical(first)
-    draw = _evidence.draw_dataset
-    monkeypatch.setattr(_evidence, "draw_dataset", lambda model, seed: draw(model, seed + 1))
-    with pytest.raises(pytest.fail.Exception, match="sampled again"):
-        sweeping.data()
-
-
-def test_hysteresis_shows_means_of_both_ways_beside_theory(drawn):
-    figure, table = drawn(hysteresis)
-    for model, name in ((LINEAR, "c1"), (SOFTMAX, "aG")):
-        data = _evidence.sweeping(model, TINY).loop().data[name].isel(dataset=0)
+def test_hysteresis_shows_means_of_both_ways_beside_theory(drawn, tiny):
+    table = drawn("hysteresis").numbers("hysteresis")
+    for model, loop in loops(tiny):
+        name = "aG" if model.score.normalised else "c1"
+        data = loop.data[name].isel(dataset=0)
         part = table[(table["score"] == model.score.name) & (table["quantity"].isin((name, f"{name}_{name}")))]
         for way in ("up", "down"):
             values = data.sel(direction=way)
@@ -110,26 +68,25 @@ def test_hysteresis_shows_means_of_both_ways_beside_theory(drawn):
         assert np.abs(found - row["value"]).min() < 1e-9
     apart = table[(table["score"] == "softmax") & (table["P"] == 1437) & (table["way"] != "theory")].set_index("way")
     assert apart["value"]["down"] > 10 * apart["value"]["up"] > 0
-    assert reading.verticals(figure.axes[1]) == pytest.approx([transitions(SOFTMAX, "posterior").values["P_star"]])
 
 
 def test_one_peak_or_two(drawn):
-    _, table = drawn(free_energy)
+    table = drawn("free_energy").numbers("free_energy")
     lines = table[table["kind"] == "density"]
     for (_, _), part in lines.groupby(["score", "P"]):
         assert np.trapezoid(part["value"], part["x"]) == pytest.approx(1, abs=0.02)
     softmax = lines[lines["score"] == "softmax"]
     copying = {P: np.trapezoid(part["value"] * (part["x"] > 0.1), part["x"]) for P, part in softmax.groupby("P")}
-    assert copying == pytest.approx({900: 0, 1437: 0.5, 2600: 1}, abs=0.05)  # half of the chains came either way
+    assert copying == pytest.approx({900: 0, 1437: 0.5, 2400: 1}, abs=0.05)  # half of the chains came either way
     assert softmax[softmax["P"] == 1437]["peaks"].iloc[0] >= 2
     for kind in ("umbrella", "theory", "mean field"):
         assert table[table["kind"] == kind]["value"].min() == 0
 
 
-def test_susceptibility_is_the_variance_over_that_without_data(drawn):
-    _, table = drawn(susceptibility)
+def test_susceptibility_is_the_variance_over_that_without_data(drawn, tiny):
+    table = drawn("susceptibility").numbers("susceptibility")
     row = table[(table["kind"] == "sampled") & (table["quantity"] == "c1") & (table["P"] == 80)]
-    found = measure(_evidence.sweeping(LINEAR, TINY).loop().samples(80), **susceptibility.BOUNDS)
+    found = measure(dict(loops(tiny))[LINEAR].samples(80), **susceptibility.BOUNDS)
     prior = 1 / 16**2 + 1 / (16**2 * 15)
     if len(row):  # chains of 16 draws may disagree
         assert row["value"].item() == pytest.approx(float(found.variance[0, 0, 0]) / prior)
@@ -146,11 +103,11 @@ def test_fluctuations_beyond_gaussian_agree_with_the_hessian_far_from_the_onset(
     assert 1.5 < at * 16**2 < 3  # finite where the Hessian vanishes
 
 
-def test_the_table_tells_what_early_warning_tells(tmp_path, capsys):
-    csv, md = table_warning.main(tmp_path, TINY)
+def test_the_table_tells_what_early_warning_tells(tiny, tmp_path, capsys):
+    csv, md = table_warning.main(tmp_path, tiny)
     table = pd.read_csv(csv)
     told = table[table["part"] == "test"].set_index("score")
-    up = _evidence.sweeping(LINEAR, TINY).loop().data["c1"].isel(dataset=0, drop=True).sel(direction="up")
+    up = dict(loops(tiny))[LINEAR].data["c1"].isel(dataset=0, drop=True).sel(direction="up")
     found = early_warning(up, place(LINEAR).P)
     assert told["warned"]["linear"] == found.warned
     assert told["variance τ"]["linear"] == pytest.approx(found.tau["variance"])

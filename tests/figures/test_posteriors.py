@@ -1,42 +1,39 @@
-"""Sampled posteriors: kept once, trusted only while they hold, never averaged over chains that disagree."""
-
-import dataclasses
+"""Sampled posteriors as rows: never averaged over chains that disagree, and beside the theory of the same quantity."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _cache
-from figures.posterior import _samplings
-from figures.posterior._samplings import Sampling, energies_hold, over_data, theory_rows, well_rows
+from figures._sweeps import networks
+from figures.posterior._posteriors import over_data, theory_rows, well_rows
+from figures.posterior.posterior_coverage import coverage_rows, table_text
+from figures.posterior.posterior_transitions import CRITICAL
+from figures.posterior.table_posterior import sgld_rows
 from phasekit.model import Model
-from phasekit.samplers import HMC, SGLD
+from phasekit.theory.transitions import Transitions
 
-SMALL = Sampling(Model(V=3, L=6, score="linear"), (20, 40), HMC(leaps=4), 200, 1, 100, data=2, members=2)
-
-
-@pytest.fixture(autouse=True)
-def folder(monkeypatch, tmp_path):
-    monkeypatch.setattr(_cache, "FOLDER", tmp_path / "runs")
+LINEAR = Model(V=8, L=16, score="linear")
 
 
-def test_posteriors_are_sampled_once_and_noticed_when_data_change(monkeypatch):
-    done = []
-    sample = _samplings.sample
-    monkeypatch.setattr(_samplings, "sample", lambda *a, **k: done.append(1) or sample(*a, **k))
-    short = dataclasses.replace(SMALL, draws=10, warmup=10)
-    first, second = short.samples(), short.samples()
-    assert len(done) == 1
-    assert first.posterior.identical(second.posterior)
-    draw = _samplings.draw_dataset
-    monkeypatch.setattr(_samplings, "draw_dataset", lambda model, seed: draw(model, seed + 1))
-    assert not energies_hold(first)
+def chain(aG, well=0, verdict="mixed", start="uniform", seed=0):
+    return {"P": 10, "data_seed": seed, "start": start, "well": well, "verdict": verdict, "aG": aG, "aG_mcse": 0.1}
 
 
-def test_the_name_of_the_file_holds_everything_that_matters():
-    changes = ({"P": (20,)}, {"draws": 9}, {"thin": 2}, {"warmup": 3}, {"data": 1}, {"method": SGLD(step=0.01)})
-    names = {_cache.file_of(dataclasses.replace(SMALL, **change).describe()) for change in changes}
-    assert len({*names, _cache.file_of(SMALL.describe())}) == 7
+def test_chains_of_a_well_are_averaged_with_the_larger_of_two_errors():
+    rows = well_rows(pd.DataFrame([chain(1.0), chain(3.0, start="copy")]))
+    (row,) = rows.to_dict("records")
+    assert (row["mean"], row["starts"], row["quantity"]) == (2.0, "copy+uniform", "aG")
+    assert row["mcse"] == pytest.approx(1.0)  # the chains scatter by more than they say
+    (alike,) = well_rows(pd.DataFrame([chain(1.0), chain(1.0)])).to_dict("records")
+    assert alike["mcse"] == pytest.approx(0.1 / np.sqrt(2))
+
+
+def test_coexisting_wells_have_a_row_each_and_disagreeing_chains_none():
+    two = [chain(1.0, verdict="coexistence"), chain(5.0, 1, "coexistence", "copy")]
+    assert well_rows(pd.DataFrame(two))["mean"].tolist() == [1.0, 5.0]
+    (row,) = well_rows(pd.DataFrame([chain(1.0, -1, "not mixed"), chain(2.0, -1, "not mixed")])).to_dict("records")
+    assert np.isnan(row["mean"])
+    assert (row["well"], row["starts"], row["verdict"]) == (0, "", "not mixed")
 
 
 def test_disagreeing_chains_have_no_mean():
@@ -61,20 +58,60 @@ def test_disagreeing_chains_have_no_mean():
     assert alone["left_out"] == 1
 
 
-def test_theory_gives_what_samples_measure():
+def test_theory_gives_what_samples_measure(tiny):
     """Second moments of both at weak coupling, where the theory is leading-order exact up to a few per cent."""
-    model = Model(V=8, L=16, score="linear")
-    sampled = over_data(well_rows(Sampling(model, (64,), HMC(leaps=8), 300, 2, 200, data=2).samples()))
-    both = sampled.merge(theory_rows(model, (64,)), on=["P", "quantity"]).set_index("quantity")
+    chains = networks(tiny, "table_posterior")[LINEAR]
+    sampled = over_data(well_rows(chains[(chains["procedure"] == "hmc") & (chains["P"] == 64)]))
+    both = sampled.merge(theory_rows(LINEAR, (64,)), on=["P", "quantity"]).set_index("quantity")
     assert {"c1_c1", "c1_cG", "cG_cG", "q", "loss"} <= {*both.index}
     for name in ("c1_c1", "cG_cG", "q", "loss", "coverage"):
         row = both.loc[name]
         assert row["mean"] == pytest.approx(row["theory"], rel=0.03, abs=4.5 * row["error"])
 
 
-def test_coverage_of_softmax_is_that_of_samples():
-    model = Model(V=8, L=16)
-    sampled = over_data(well_rows(Sampling(model, (512,), HMC(leaps=8), 250, 1, 150).samples()))
-    row = sampled.merge(theory_rows(model, (512,)), on=["P", "quantity"]).set_index("quantity").loc["coverage"]
-    assert row["theory"] < 0.95
-    assert row["mean"] == pytest.approx(row["theory"], rel=0.005, abs=4.5 * row["error"])
+def sampled(mean, verdict="mixed", mcse=0.01):
+    return pd.DataFrame([{"P": 9, "quantity": "aG", "mean": mean, "mcse": mcse, "verdict": verdict}])
+
+
+def test_sgld_is_extrapolated_and_held_against_hmc():
+    (row,) = sgld_rows(sampled(1.0), {step: sampled(1.02 + 3 * step) for step in (0.01, 0.02, 0.005)}).to_dict(
+        "records"
+    )
+    assert row["zero"] == pytest.approx(1.02)
+    assert row["slope"] == pytest.approx(3.0)
+    assert row["z"] == pytest.approx(0.02 / np.hypot(0.01, row["zero_error"]))
+    runs = {0.02: sampled(1.0), 0.01: sampled(np.nan, "not mixed"), 0.005: sampled(1.0)}
+    (row,) = sgld_rows(sampled(1.0), runs).to_dict("records")
+    assert np.isnan(row["z"])
+    assert row["verdict"] == "mixed; mixed; not mixed; mixed"
+
+
+def test_coverage_rows_are_those_of_samples_theory_and_heads(tiny):
+    chains = networks(tiny, "posterior")[LINEAR]
+    heads = pd.DataFrame({"P": [6, 70], "data_seed": 0, "coverage": [0.5, 0.99]})
+    found = Transitions(LINEAR, "posterior", "", {"P1": 230.3})
+    rows = coverage_rows(found, chains, heads, tiny)
+    hmc = rows[rows["kind"] == "HMC"].set_index("P")
+    for P, part in chains.groupby("P"):
+        exact = theory_rows(LINEAR, (P,)).query("quantity == 'coverage'")["theory"]
+        assert hmc.loc[P, "value"] == pytest.approx(part["coverage"].mean())
+        patterns = part["c1_c1"] + 2 * part["c1_cG"] + 16 * part["cG_cG"]
+        assert hmc.loc[P, "of_means"] == pytest.approx(patterns.mean() / (16 * part["q"]).mean())
+        assert hmc.loc[P, "theory"] == pytest.approx(
+            min(exact, key=lambda value, P=P: abs(value - hmc.loc[P, "value"]))
+        )
+    assert rows[rows["kind"] == "Adam"]["P"].tolist() == [70]  # 6 is not among the P that were sampled
+    rows.loc[(rows["kind"] == "HMC") & (rows["P"] == 64), ["value", "verdict"]] = [np.nan, "not mixed"]
+    first, second = table_text(rows)["HMC"]
+    assert first == "not mixed"
+    assert "±" in second
+
+
+def test_the_theory_is_left_out_around_the_onset_only(drawn):
+    (figure,) = drawn("posterior_coverage").figures.values()
+    line = figure.axes[0].lines[0]
+    P, value = line.get_xdata(), line.get_ydata()
+    inside = (CRITICAL[0] * 230.3 < P) & (CRITICAL[1] * 230.3 > P)
+    np.testing.assert_array_equal(np.isnan(value), inside)
+    assert inside.any()
+    assert not inside.all()

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _cache
-from figures.scores import score_endpoints, score_posterior
+from figures.scores import score_endpoints
 from phasekit.drawing import plotting
 from phasekit.drawing.presets import TINY
 from phasekit.model import Model
@@ -25,7 +24,6 @@ def few_rows(monkeypatch, tmp_path):
     monkeypatch.setattr(row_posterior, "row_sample", row_sample.row_sample.__wrapped__)
     monkeypatch.setattr(row_posterior, "_MANY_ROWS", 200)
     monkeypatch.setattr(row_posterior, "_FEWEST_ROWS", 50)
-    monkeypatch.setattr(_cache, "FOLDER", tmp_path)
 
 
 def keep(figure, table, stem):
@@ -67,17 +65,11 @@ def test_the_posterior_moves_the_endpoint(few_rows, monkeypatch):
     assert float(table["n"].iloc[0]) == pytest.approx(4.8, abs=0.4)
 
 
-def test_posterior_of_ssa(few_rows, monkeypatch, tmp_path):
-    small = Model(V=8, L=16, score=SSA(n=2, b=1))
-    monkeypatch.setattr(score_posterior, "save", keep)
-    monkeypatch.setattr(score_posterior, "MODELS", {2.0: small, 3.0: small})
-    monkeypatch.setattr(score_posterior, "EFFORT", {"tiny": (20, 2)})
-    monkeypatch.setattr(score_posterior, "SAMPLED", {"tiny": (1.0,)})
-    (csv,) = score_posterior.main(tmp_path, TINY)
-    table = pd.read_csv(csv)
+def test_posterior_of_ssa(few_rows, drawn):
+    table = drawn("score_posterior").numbers("score_posterior")
     theory = table[(table["kind"] == "theory") & (table["n"] == 2)]
     P = theory["P"].to_numpy()
-    again = find_minima(small.grid(P=P), "posterior").order_parameters["aG"][:, 0]
+    again = find_minima(Model(V=8, L=16, score=SSA(n=2, b=1)).grid(P=P), "posterior").order_parameters["aG"][:, 0]
     np.testing.assert_allclose(theory["theory"], again, rtol=1e-6)
     assert set(theory["line"]) == {"only"}
     sampled = table[table["kind"] == "HMC"]

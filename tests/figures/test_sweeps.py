@@ -77,7 +77,7 @@ def test_networks_in_two_sweeps_are_listed_once(preset):
 
 def test_attention_matrices_are_those_of_the_rows(preset):
     _, rows = _sweeps.networks_of_one(preset, "small")
-    matrices = _sweeps.attention(preset, "small")
+    matrices = _sweeps.kept(preset, "small", "A")
     for row in rows.itertuples():
         A = matrices[row.task][row.member]
         g = A[np.arange(24), np.arange(24) - 1].mean()

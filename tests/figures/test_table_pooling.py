@@ -4,10 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import _cache
 from figures.posterior import table_pooling
-from phasekit.drawing.presets import TINY
-from phasekit.model import Model
 
 
 def test_mean_square_of_s_is_the_sum_of_second_moments():
@@ -30,13 +27,11 @@ def test_mean_square_of_s_is_the_sum_of_second_moments():
     assert np.isnan(second["mean"])
 
 
-def test_table_compares_theory_and_samples(monkeypatch, tmp_path):
-    monkeypatch.setattr(_cache, "FOLDER", tmp_path / "runs")
-    model = Model(V=3, L=6, score="linear", inputs="token+position")
-    monkeypatch.setattr(table_pooling, "EFFORT", {"tiny": ({model: (15,)}, 2, 150, 2)})
-    csv, md = table_pooling.main(tmp_path, TINY)
-    rows = pd.read_csv(csv).set_index("quantity")
-    assert set(rows.index) == {"s_s", "s2", "q", "loss"}
+def test_table_compares_theory_and_samples(drawn):
+    _, md = drawn("table_pooling").files
+    rows = drawn("table_pooling").numbers("table_pooling")
+    assert set(rows["quantity"]) == {"s_s", "s2", "q", "loss"}
+    rows = rows[rows["P"] == 15].set_index("quantity")
     assert rows.loc["loss", "theory"] == pytest.approx(rows.loc["loss", "mean"], rel=0.1)
     assert rows.loc["q", "theory"] == pytest.approx(rows.loc["q", "mean"], rel=0.2)
     assert "approximate" in md.read_text()

@@ -19,7 +19,10 @@ SIMS = sorted((ROOT / "sims").glob("*.toml"))
 #: Smooth passages: they have no threshold that is located.
 SMOOTH = ("score_crossovers", "score_sparsemax")
 #: Networks that pictures and tables show, and from which no threshold is located.
-SHOWN = ("linear_transition_tokens", *(path.stem for path in SIMS if path.stem.startswith("map_")))
+SHOWN = (
+    "linear_transition_tokens", "table_map", "posterior", "table_posterior", "table_pooling", "size_dependence",
+    "evidence", "score_posterior", "agreement", "factorised_heads",
+)  # fmt: skip
 
 
 def test_the_law_of_made_up_networks_is_found(run, made_up):
@@ -134,7 +137,7 @@ def test_a_sweep_that_measures_nothing_and_a_procedure_that_shows_nothing(run, m
 def test_shipped_sweeps_are_in_order(path, preset):
     sweep = load_sweep(path, preset)
     tasks = expand(sweep)
-    assert len(tasks) > 10
+    assert len(tasks) > 2
     assert bool(sweep.measure) == (path.stem not in (*SMOOTH, *SHOWN))
     assert all(task.model.P < 1e6 for task in tasks)
 

@@ -255,3 +255,45 @@ def test_workers_have_the_users_own_classes(run, written):
     summary, store, _ = run(description)
     assert (summary.done, summary.status) == (4, 0)
     assert store.load(min(store.names())).parameters["model"]["score"] == {"name": "tests.runs.own_score:Mine"}
+
+
+PARTS = """
+seeds = 2
+[model]
+V = 8
+L = 16
+[procedure]
+name = "theory"
+[preset.quick]
+seeds = 1
+[[part]]
+model.score = "linear"
+axes.P = "1, 2 × P1"
+[part.preset.quick]
+axes.P = "1 × P1"
+[[part]]
+model.score = "softmax"
+axes.P = [100, 200]
+seeds = 3
+[[part]]
+model.score = "softmax"
+axes.P = [200, 300]
+"""
+
+
+def test_parts_add_their_tasks_and_may_have_presets_of_their_own(tmp_path):
+    def found(preset):
+        return [(t.model.score.name, t.model.P, t.data_seed) for t in expand(read(PARTS, tmp_path, preset))]
+
+    softmax = [("softmax", P, seed) for P in (100.0, 200.0) for seed in range(3)]
+    assert found("quick") == [("linear", 125.0, 0), *softmax, ("softmax", 300.0, 0)]
+    assert found(None)[:4] == [("linear", P, seed) for P in (125.0, 250.0) for seed in (0, 1)]
+    assert len(found(None)) == len(set(found(None))) == 4 + 6 + 2
+
+
+def test_mistakes_of_all_parts_are_told(tmp_path):
+    with pytest.raises(SweepErrors) as refused:
+        read(PARTS.replace('"1, 2 × P1"', '"?"').replace("axes.P = [200, 300]", "step = 3"), tmp_path)
+    first, second = refused.value.mistakes
+    assert "part 1: axes.P" in first
+    assert "part 3: step" in second

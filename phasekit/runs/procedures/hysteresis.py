@@ -140,7 +140,7 @@ class Hysteresis(HeadsProcedure):
         (model,) = {model for model, _ in results}
         sizes = self.sizes_of(model)
         parts = []
-        for (_, seed), kept in results.items():
+        for kept in results.values():
             draws = unpack_draws(kept, direction=2, P=len(sizes), chain=self.members)
             coordinates = {
                 "direction": list(_WAYS),
@@ -148,8 +148,8 @@ class Hysteresis(HeadsProcedure):
                 "chain": np.arange(self.members),
                 "number": ("chain", np.arange(self.members)),
                 "draw": np.arange(self.draws),
-                "data_seed": seed,
             }
             parts.append(xr.Dataset(draws, coordinates))
         joined = xr.concat(parts, "dataset").transpose("direction", "P", "chain", "draw", "dataset")
+        joined = joined.assign_coords(data_seed=("dataset", [seed for _, seed in results]))
         return Loop(model.at(P=None), joined)

@@ -141,12 +141,14 @@ class SampledNetworks(StartedHeads):
             raise InputError("keep_draws", False, "must be true for tasks to keep their draws")
         models = [model for model, _ in results]
         parts = []
-        for (model, seed), kept in results.items():
+        for kept in results.values():
             draws = unpack_draws(kept, chain=self.members * len(self.starts))
             labels = {name: ("chain", kept.values[name]) for name in ("start", "number")}
-            here = {"draw": np.arange(self.draws), "P": int(model.P or 0), "data_seed": seed}
-            parts.append(xr.Dataset(draws, {"chain": np.arange(len(kept.values["number"])), **labels, **here}))
+            counted = {"chain": np.arange(len(kept.values["number"])), "draw": np.arange(self.draws)}
+            parts.append(xr.Dataset(draws, {**counted, **labels}))
         posterior = xr.concat(parts, "dataset").transpose("chain", "draw", "dataset")
+        cases = {"P": [int(model.P or 0) for model in models], "data_seed": [seed for _, seed in results]}
+        posterior = posterior.assign_coords({name: ("dataset", values) for name, values in cases.items()})
         about = {
             "model": json.dumps(models[0].at(P=None).describe()),
             "method": json.dumps(self.method().describe()),

@@ -21,13 +21,23 @@
 
     [preset.quick]                       # what the preset changes; same keys as above
     seeds = 3
+
+A sweep that isn't one product of axes has parts: each changes the description as a preset does, may have presets of its
+own, and adds its tasks to the sweep's::
+
+    [[part]]
+    model.score = "linear"
+    axes.P = "0.5, 1, 2 × P1"
+
+    [part.preset.quick]
+    axes.P = "1 × P1"
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -71,6 +81,7 @@ class _Written(BaseModel):
     axes: dict[str, Any] = Field(default_factory=dict)
     procedure: dict[str, Any]
     preset: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    part: list[dict[str, Any]] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -96,6 +107,8 @@ class Sweep:
         The axis that exponents are fitted along.
     group : int or None
         Tasks in an ensemble; measured if None.
+    parts : tuple of Sweep
+        If there are any, the sweep's tasks are theirs.
     """
 
     name: str
@@ -109,6 +122,7 @@ class Sweep:
     measure: tuple[str, ...] = ()
     along: str | None = None
     group: int | None = None
+    parts: tuple[Sweep, ...] = ()
 
 
 def load_sweep(path: str | Path, preset: str | None = None) -> Sweep:
@@ -154,6 +168,8 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
             mistakes.append(str(InputError(field, error.value, error.allowed)))
             return None
 
+    if raw.part:
+        return _of_parts(raw, name, source, preset)
     for key, table in (("model", raw.model), ("axes", raw.axes)):
         checked(_import_scores, f"{key}.score", table.get("score"))
     axes = {axis: checked(_axis, f"axes.{axis}", axis, values) for axis, values in raw.axes.items()}
@@ -178,6 +194,22 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
     if mistakes:
         raise SweepErrors(mistakes)
     return Sweep(name, source, raw.about, preset, model, axes, seeds, procedure, measure, raw.along, raw.group)
+
+
+def _of_parts(raw: _Written, name: str, source: str, preset: str | None) -> Sweep:
+    """Return the sweep whose tasks are those of its parts; what it says itself are defaults for them."""
+    shared = raw.model_dump(exclude={"part", "preset"}, exclude_unset=True)
+    parts: list[Sweep] = []
+    mistakes: list[str] = []
+    for number, part in enumerate(raw.part, 1):
+        try:
+            merged = _merge(shared, _renamed(part, f"{source}: part {number}"))
+            parts.append(read_sweep(merged, name=name, source=f"{source}: part {number}", preset=preset))
+        except SweepErrors as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise SweepErrors(mistakes)
+    return replace(parts[0], source=source, about=raw.about, model=raw.model, axes={}, parts=tuple(parts))
 
 
 def _renamed(written: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -24,6 +24,8 @@ def expand(sweep: Sweep) -> list[Task]:
     SweepErrors
         If a model is out of range, its threshold doesn't exist, or the procedure can't do it.
     """
+    if sweep.parts:
+        return list({task.id: task for part in sweep.parts for task in expand(part)}.values())
     models: dict[Model, None] = {}
     mistakes: dict[str, None] = {}
     others = {name: values for name, values in sweep.axes.items() if name != "P"}
