@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import torch
 
-from figures import _cache
 from figures.agreement import _agreement, agreement, size_dependence
 from figures.agreement._agreement import at_zero_step, begun, steps_from, stiffest_curvature, theory
 from figures.agreement._agreement_tables import notes, summary
@@ -24,7 +23,6 @@ SMALL = Model(V=3, L=6, score="linear")
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
-    monkeypatch.setattr(_cache, "FOLDER", tmp_path / "runs")
 
 
 def well(mean, mcse=0.1, seed=0, verdict="mixed"):

@@ -10,7 +10,7 @@ from figures.posterior.posterior_coverage import coverage_rows, table_text
 from figures.posterior.posterior_transitions import CRITICAL
 from figures.posterior.table_posterior import sgld_rows
 from phasekit.model import Model
-from phasekit.theory.transitions import Transitions
+from phasekit.theory.transitions import find_transitions
 
 LINEAR = Model(V=8, L=16, score="linear")
 
@@ -89,7 +89,7 @@ def test_sgld_is_extrapolated_and_held_against_hmc():
 def test_coverage_rows_are_those_of_samples_theory_and_heads(tiny):
     chains = networks(tiny, "posterior")[LINEAR]
     heads = pd.DataFrame({"P": [6, 70], "data_seed": 0, "coverage": [0.5, 0.99]})
-    found = Transitions(LINEAR, "posterior", "", {"P1": 230.3})
+    found = find_transitions(LINEAR, "posterior")
     rows = coverage_rows(found, chains, heads, tiny)
     hmc = rows[rows["kind"] == "HMC"].set_index("P")
     for P, part in chains.groupby("P"):

@@ -1,7 +1,6 @@
 """Figures take their networks from sims/: run once, computed again where a description or a procedure changed."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,11 +92,3 @@ def test_a_data_set_is_the_mean_of_its_kept_networks_and_zeros_have_no_coverage(
     _, zeros = _sweeps.networks_of_one(preset, "zeros")
     assert (zeros["q"] < 1e-8).all()
     assert zeros["coverage"].isna().all()
-
-
-def test_figures_train_in_no_other_way():
-    """One world: nothing in figures/ calls the training or sampling functions themselves."""
-    for file in Path(_sweeps.__file__).parent.glob("**/*.py"):
-        if file.stem not in ("_trainings", "_samplings", "_evidence", "_factorised", "_agreement"):  # still to come
-            assert "import Adam" not in (text := file.read_text()), file
-            assert "train(" not in text, file
