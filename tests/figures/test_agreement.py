@@ -23,6 +23,7 @@ SMALL = Model(V=3, L=6, score="linear")
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
+    monkeypatch.setattr("figures._cache.FOLDER", tmp_path / "runs")
 
 
 def well(mean, mcse=0.1, seed=0, verdict="mixed"):
@@ -156,30 +157,17 @@ def test_powers_of_size_are_found_with_their_error():
     assert law["exponent_error"] == pytest.approx(0.1 / (np.log(2) * np.sqrt(2)))
 
 
-@pytest.mark.parametrize(("branches", "starts"), [(1, ("uniform", "copy")), (2, ("copy",))])
-def test_chains_start_in_the_global_minimum_where_there_are_two(branches, starts, monkeypatch, folder):
-    asked = []
-
+def test_gaps_are_theory_minus_samples_also_as_a_shift_of_P(monkeypatch):
     def theory(model, P):
-        rows = [(each, k, "aG", 0.1 + 0.5 * np.log(each / 100) - k) for each in P for k in range(branches)]
+        rows = [(each, 0, "aG", 0.1 + 0.5 * np.log(each / 100)) for each in P]
         return pd.DataFrame(rows, columns=["P", "branch", "quantity", "theory"])
 
-    class Sampled:
-        def __init__(self, model, P, method, **settings):
-            asked.append((P, settings["starts"], settings["members"] * len(settings["starts"])))
-            self.P = P
-
-        def samples(self):
-            return self.P
-
-    wells = {"well": 0, "quantity": "aG", "verdict": "mixed", "mcse": 0.001, "data_seed": [0, 1], "mean": [0.11, 0.13]}
     monkeypatch.setattr(size_dependence, "passing", lambda model: 100.0)
     monkeypatch.setattr(size_dependence, "theory_rows", theory)
-    monkeypatch.setattr(size_dependence, "Sampling", Sampled)
-    monkeypatch.setattr(size_dependence, "well_rows", lambda P: pd.DataFrame(wells).assign(P=P[0]))
-    monkeypatch.setattr(size_dependence, "RATIOS", (1.2,))
-    (row,) = size_dependence.gap_rows(16, 2).to_dict("records")
-    assert asked == [((120,), starts, size_dependence.CHAINS)]
+    chains = pd.DataFrame({"P": 120, "data_seed": [0, 1], "well": 0, "verdict": "mixed", "start": ["copy", "uniform"]})
+    chains = chains.assign(aG=[0.11, 0.13], aG_mcse=0.001)
+    (row,) = size_dependence.gap_rows(Model(V=8, L=16, score="softmax"), chains).to_dict("records")
+    assert (row["L"], row["ratio"], row["branches"], row["starts"], row["data"]) == (16, 1.2, 1, "copy+uniform", 2)
     assert row["gap"] == pytest.approx(0.1 + 0.5 * np.log(1.2) - 0.12)
     assert row["shift"] == pytest.approx(row["gap"] / 0.5)
     assert row["shift_error"] == pytest.approx(row["gap_error"] / 0.5) == pytest.approx(0.02)
