@@ -9,7 +9,7 @@ Examples
 """
 
 from phasekit.saturation.laws import limit_weights, saturation_exponent
-from phasekit.saturation.slopes import Slope, fit_slopes, reference_slopes
+from phasekit.saturation.slopes import Slope, fit_slopes
 from phasekit.saturation.theorem import Hypothesis, Theorem
 from phasekit.saturation.theorems import THEOREMS, get_theorem
 from phasekit.saturation.theorems.crossover import crossover_gap
@@ -25,7 +25,6 @@ __all__ = [
     "fit_slopes",
     "get_theorem",
     "limit_weights",
-    "reference_slopes",
     "saturation_exponent",
     "verify",
 ]

@@ -1,8 +1,11 @@
 """Judge whether a bound is kept at given points: float64 with proven errors, then intervals.
 
-A bound is violated only where that is proven: the whole ball, or interval, of its slack lies below 0. It is kept only
-where the whole ball or interval lies at or above 0. What float64 leaves open goes to intervals of 80 digits; what they
-leave open is an equality to 60 digits, or counts as undecided, which is no pass.
+The slack of a bound (value − bound, or bound − value) is computed first in float64 together with a proven limit on its
+rounding error, so that the true slack is known to lie in a range. If that range lies below 0 the bound is violated, if
+it lies at or above 0 the bound is kept. If it contains 0 the slack is computed again with 80 digits, as an interval
+that contains it for certain, and judged in the same way. If this interval contains 0 too, and is shorter than 1e-60,
+value and bound are taken as equal, which keeps the bound. Otherwise the point counts as undecided, and verification
+fails.
 """
 
 from __future__ import annotations
@@ -14,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasekit.saturation.arithmetic.balls import Ball, Balls
-from phasekit.saturation.arithmetic.intervals import Intervals, digits
+from phasekit.saturation.arithmetic.intervals import Intervals, digits, ends
 from phasekit.saturation.domain import Inputs, count, select
-from phasekit.saturation.theorem import Point, Side, Theorem
+from phasekit.saturation.theorem import DIGITS, Point, Side, Theorem
 
-#: Digits of the intervals that arbitrate, and the largest difference that counts as an equality.
-DIGITS, EQUAL = 80, 1e-60
-SMALLEST = float(np.nextafter(0, 1))
+#: The largest difference that counts as an equality.
+EQUAL = 1e-60
 #: Rows per interval evaluation.
 _CHUNK = 500
 #: Examples of violations that a verdict keeps.
@@ -169,8 +171,7 @@ def _arbitrate(verdict: Verdict, inputs: Inputs) -> None:
         xp = Intervals()
         value, bound = _value_and_bound(verdict.theorem, side, xp, Point.lifted(xp, inputs))
         slack = np.atleast_2d(bound - value if side == "upper" else value - bound)
-        with np.errstate(over="ignore"):  # numbers beyond float64 become infinite, which is all that matters
-            low, high = _ends(slack, 0), _ends(slack, 1)
+        low, high = ends(slack)
     size = np.maximum(np.abs(low), np.abs(high))
     if side == "identity":
         violated = _any(low > 0, high < 0)
@@ -191,19 +192,6 @@ def _arbitrate(verdict: Verdict, inputs: Inputs) -> None:
 def _any(*entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return for every row whether any of its entries is True."""
     return np.asarray(np.logical_or.reduce(entries).any(axis=-1))
-
-
-def _ends(intervals: Any, end: int) -> NDArray[np.float64]:
-    """Return one end of every interval in float64; numbers too small for it keep their sign."""
-
-    def number(interval: Any) -> float:
-        exact = interval.b if end else interval.a
-        rounded = float(exact.mid)
-        if rounded == 0 and exact != 0:
-            return SMALLEST if exact > 0 else -SMALLEST
-        return rounded
-
-    return np.asarray(np.vectorize(number, otypes=[float])(intervals))
 
 
 def _plain(inputs: Inputs, row: int) -> dict[str, list[float]]:

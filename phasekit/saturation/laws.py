@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasekit.checks import finite_numbers
 from phasekit.errors import InputError
 
 
@@ -24,9 +25,7 @@ def limit_weights(z: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
     InputError
         If z isn't finite or has no keys, or n isn't above 0.
     """
-    row, sharpness = _row(z), np.asarray(n, dtype=float)[..., None]
-    if not np.all(sharpness > 0):
-        raise InputError("n", n, "must be above 0")
+    row, sharpness = _row(z), _sharpness(n)[..., None]
     top = row.max(axis=-1, keepdims=True)
     # Ratios to the winner, all at most 1, so that no power overflows.
     positive = np.where(row > 0, row, 0) / np.where(top > 0, top, 1)
@@ -44,16 +43,24 @@ def saturation_exponent(z: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
 
     Parameters, shapes and errors as for :func:`limit_weights`. Rows have at least two keys.
     """
-    row = _row(z)
+    row, sharpness = _row(z), _sharpness(n)
     if row.shape[-1] < 2:
         raise InputError("z", row.shape, "needs at least 2 keys")
-    kept = 1 - limit_weights(z, n).max(axis=-1) > 0
-    order = np.where((row == 0).any(axis=-1), 1, 2)
-    return np.asarray(np.where(kept, 0, order * np.asarray(n, dtype=float)))
+    # By signs, not by the mass that is left: it may be smaller than the rounding of a weight.
+    top, positive, zeros = row.max(axis=-1), (row > 0).sum(axis=-1), (row == 0).sum(axis=-1)
+    alone = np.where(top > 0, positive == 1, (top == 0) & (zeros == 1))
+    return np.asarray(np.where(alone, np.where(zeros > 0, 1, 2), 0) * sharpness)
 
 
 def _row(z: ArrayLike) -> NDArray[np.float64]:
-    row = np.asarray(z, dtype=float)
-    if row.ndim == 0 or row.shape[-1] == 0 or not np.isfinite(row).all():
+    row = finite_numbers("z", z)
+    if row.ndim == 0 or row.shape[-1] == 0:
         raise InputError("z", z, "must be finite numbers, at least one key")
     return row
+
+
+def _sharpness(n: ArrayLike) -> NDArray[np.float64]:
+    sharpness = finite_numbers("n", n)
+    if not np.all(sharpness > 0):
+        raise InputError("n", n, "must be above 0")
+    return sharpness

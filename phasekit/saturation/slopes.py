@@ -6,16 +6,20 @@ unit of the third digit: that is what "reproduced" means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from phasekit.saturation.laws import limit_weights, saturation_exponent
 from phasekit.saturation.theorem import Theorem
-from phasekit.saturation.theorems import get_theorem
 from phasekit.saturation.theorems.crossover import crossover_gap
+
+Array = NDArray[np.float64]
+#: Inputs of a theorem at all points of a line.
+Line = Mapping[str, Any]
 
 #: The published starting values of SSA (arXiv:2508.14685), at which slopes are fitted.
 N, B = 1.5, 0.8
@@ -66,110 +70,125 @@ class Slope:
         return all(abs(found - expected) <= DIGITS * max(1.0, abs(expected)) for found, expected in pairs)
 
 
-def magnification_slopes(theorem: Theorem) -> list[Slope]:
-    """Return the slopes of ln(1 − p_i*) against ln λ = ln 10³ … ln 10⁶ at the reference rows."""
-    lam = np.geomspace(1e3, 1e6, POINTS)
-    found = []
-    for row in ROWS:
-        log_mass = theorem.evaluate(z=row, lam=lam, n=N, b=B)[:, 0]
-        predicted = 0.0 - float(saturation_exponent(row, N))
-        limits = (float(np.exp(log_mass[-1])), float(1 - limit_weights(row, N).max())) if predicted == 0 else ()
-        case = "z = (" + ", ".join(f"{entry:g}" for entry in row).replace("-", "−") + ")"
-        found.append(Slope(theorem.name, case, "ln(1−p)", "ln λ", _fit(np.log(lam), log_mass), predicted, *limits))
-    return found
+@dataclass(frozen=True)
+class Curve:
+    """A line of inputs along which a theorem's quantity is a power or an exponential far out.
+
+    Attributes
+    ----------
+    case, ordinate, abscissa, predicted
+        As in :class:`Slope`.
+    along : array, shape (points,)
+        What the abscissa is, or is the logarithm of.
+    inputs : mapping
+        The theorem's inputs at all points.
+    column : int
+        Key of the quantity.
+    quantity : callable, optional
+        From theorem and inputs to the ordinate, if that isn't the theorem's own quantity.
+    has_limit : bool
+        Whether the mass off the winner, e^ordinate, has a limit above 0.
+    """
+
+    case: str
+    ordinate: str
+    abscissa: str
+    predicted: float
+    along: Array
+    inputs: Line
+    column: int = 0
+    quantity: Callable[[Theorem, Line], Array] | None = None
+    has_limit: bool = False
+
+    def slope(self, theorem: Theorem) -> Slope:
+        """Fit the slope."""
+        x = np.log(self.along) if self.abscissa.startswith("ln ") else self.along
+        quantity = self.quantity or (lambda theorem, inputs: theorem.evaluate(**inputs))
+        y = quantity(theorem, self.inputs)[:, self.column]
+        fitted = float(np.polyfit(x - x.mean(), y, 1)[0])
+        found = Slope(theorem.name, self.case, self.ordinate, self.abscissa, fitted, self.predicted)
+        if not self.has_limit:
+            return found
+        expected = float(1 - limit_weights(self.inputs["z"], self.inputs["n"]).max())
+        return replace(found, limit=float(np.exp(y[-1])), limit_predicted=expected)
 
 
-def _fit(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    return float(np.polyfit(x - x.mean(), y, 1)[0])
+def _distance_from_limit(theorem: Theorem, inputs: Line) -> Array:
+    """Return ln[R − R(∞)] from ln R and its lower bound ln R(∞)."""
+    ratio, (limit, _) = theorem.evaluate(**inputs), theorem.bounds(**inputs)
+    return np.asarray(np.log(np.expm1(ratio - limit)) + limit)
 
 
-def _curve(
-    case: str,
-    ordinate: str,
-    abscissa: str,
-    predicted: float,
-    points: Callable[[Theorem], tuple[NDArray[np.float64], NDArray[np.float64]]],
-) -> Callable[[Theorem], list[Slope]]:
-    """Return a function from a theorem to the slope of a curve that is made from its quantity."""
-
-    def slope(theorem: Theorem) -> list[Slope]:
-        return [Slope(theorem.name, case, ordinate, abscissa, _fit(*points(theorem)), predicted)]
-
-    return slope
+def _largest_deviation(theorem: Theorem, inputs: Line) -> Array:
+    """Return ln max_j |quantity_j|."""
+    return np.asarray(np.log(np.abs(theorem.evaluate(**inputs)).max(axis=-1, keepdims=True)))
 
 
 _FAR = np.geomspace(1e3, 1e6, POINTS)
 _GAPS = np.geomspace(1e4, 1e7, POINTS)
 _LINEAR = np.linspace(10, 40, POINTS)
-_OTHERS = (0.5, -1.0)
-
-
-def _smallest_weight(theorem: Theorem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.log(_FAR), theorem.evaluate(z=(2, -1, -3), lam=_FAR, n=N, b=B)[:, -1]
-
-
-def _approach(theorem: Theorem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    inputs: dict[str, ArrayLike] = {"z": (2, 1), "lam": _FAR, "n": N, "b": B}
-    ratio, (limit, _) = theorem.evaluate(**inputs), theorem.bounds(**inputs)
-    return np.log(_FAR), (np.log(np.expm1(ratio - limit)) + limit)[:, 0]
-
-
-def _largest_growth(theorem: Theorem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.log(_GAPS), theorem.evaluate(c=-_GAPS / 2, gap=_GAPS, n=N, b=B)[:, 0]
-
-
-def _against_gap(theorem: Theorem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.log(_GAPS), theorem.evaluate(others=_OTHERS, gap=_GAPS, n=N, b=B)[:, 0]
-
-
-def _against_gap_linear(theorem: Theorem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return _LINEAR, theorem.evaluate(others=_OTHERS, gap=_LINEAR)[:, 0]
-
-
-def _towards_softmax(theorem: Theorem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.log(_GAPS), np.log(np.abs(theorem.evaluate(z=(2, 1, -1), n=_GAPS)).max(axis=-1))
-
-
-def _growing_advantage(theorem: Theorem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return _GAPS, theorem.evaluate(n=N, b=B, ratio=_GAPS / crossover_gap(N, B))[:, 0]
-
-
+_SSA = {"n": N, "b": B}
+_SOFTMAX_ROW = {"z": (2, 1, -1), "lam": _LINEAR}
+_AGAINST_GAP = {"others": (0.5, -1.0), "gap": _GAPS, **_SSA}
+_AGAINST_GAP_LINEAR = {"others": (0.5, -1.0), "gap": _LINEAR}
 _GAP_CASE = "others (0.5, −1)"
-#: How the slopes of a theorem are computed, by name.
-SLOPES: dict[str, Callable[[Theorem], list[Slope]]] = {
-    "softmax-magnification": _curve(
-        "z = (2, 1, −1)", "ln(1−p)", "λ", -1.0, lambda th: (_LINEAR, th.evaluate(z=(2, 1, -1), lam=_LINEAR)[:, 0])
+
+
+def _magnified(row: tuple[float, ...]) -> Curve:
+    case = "z = (" + ", ".join(f"{entry:g}" for entry in row).replace("-", "−") + ")"
+    exponent = float(saturation_exponent(row, N))
+    inputs = {"z": row, "lam": _FAR, **_SSA}
+    return Curve(case, "ln(1−p)", "ln λ", 0.0 - exponent, _FAR, inputs, has_limit=exponent == 0)
+
+
+#: The curves of a theorem, by its name.
+SLOPES: dict[str, tuple[Curve, ...]] = {
+    "softmax-magnification": (Curve("z = (2, 1, −1)", "ln(1−p)", "λ", -1.0, _LINEAR, _SOFTMAX_ROW),),
+    "ssa-monotone": (
+        Curve("z = (2, −1), fastest", "ln R", "ln λ", -2 * N, _FAR, {"z": (2, -1), "lam": 1.0, "factor": _FAR, **_SSA}),
     ),
-    "ssa-monotone": _curve(
-        "z = (2, −1), fastest",
-        "ln R",
-        "ln λ",
-        -2 * N,
-        lambda th: (np.log(_FAR), th.evaluate(z=(2, -1), lam=1.0, factor=_FAR, n=N, b=B)[:, 0]),
+    "ssa-limit": (
+        Curve(
+            "z = (2, 1)",
+            "ln[R − R(∞)]",
+            "ln λ",
+            -1.0,
+            _FAR,
+            {"z": (2, 1), "lam": _FAR, **_SSA},
+            quantity=_distance_from_limit,
+        ),
     ),
-    "ssa-limit": _curve("z = (2, 1)", "ln[R − R(∞)]", "ln λ", -1.0, _approach),
-    "ssa-magnification": magnification_slopes,
-    "softmax-floor": _curve(
-        "z = (2, 1, −1)", "ln p_min", "λ", -3.0, lambda th: (_LINEAR, th.evaluate(z=(2, 1, -1), lam=_LINEAR)[:, -1])
+    "ssa-magnification": tuple(_magnified(row) for row in ROWS),
+    "softmax-floor": (Curve("z = (2, 1, −1)", "ln p_min", "λ", -3.0, _LINEAR, _SOFTMAX_ROW, column=-1),),
+    "ssa-floor": (
+        Curve("z = (2, −1, −3)", "ln p_min", "ln λ", -2 * N, _FAR, {"z": (2, -1, -3), "lam": _FAR, **_SSA}, column=-1),
     ),
-    "ssa-floor": _curve("z = (2, −1, −3)", "ln p_min", "ln λ", -2 * N, _smallest_weight),
-    "softmax-imbalance": _curve(_GAP_CASE, "ln(1−p)", "Δ", -1.0, _against_gap_linear),
-    "ssa-imbalance": _curve(_GAP_CASE, "ln(1−p)", "ln Δ", -N, _against_gap),
-    "ssa-imbalance-uniform": _curve("c = −Δ/2, fastest", "ln G", "ln Δ", 2 * N, _largest_growth),
-    "ssa-tail": _curve(_GAP_CASE, "ln S", "ln Δ", -N, _against_gap),
-    "ssa-gradient": _curve(_GAP_CASE, "ln ∂p/∂z", "ln Δ", -N - 1, _against_gap),
-    "ssa-gradient-others": _curve(_GAP_CASE, "ln |∂p/∂z_j|", "ln Δ", -N, _against_gap),
-    "softmax-gradient": _curve(_GAP_CASE, "ln ∂p/∂z", "Δ", -1.0, _against_gap_linear),
-    "crossover": _curve("others at 0", "ln(odds ratio)", "Δ", -1.0, _growing_advantage),
-    "exponential-limit": _curve("z = (2, 1, −1)", "ln |ln p_SSA/p|", "ln n", -1.0, _towards_softmax),
+    "softmax-imbalance": (Curve(_GAP_CASE, "ln(1−p)", "Δ", -1.0, _LINEAR, _AGAINST_GAP_LINEAR),),
+    "ssa-imbalance": (Curve(_GAP_CASE, "ln(1−p)", "ln Δ", -N, _GAPS, _AGAINST_GAP),),
+    "ssa-imbalance-uniform": (
+        Curve("c = −Δ/2, fastest", "ln G", "ln Δ", 2 * N, _GAPS, {"c": -_GAPS / 2, "gap": _GAPS, **_SSA}),
+    ),
+    "ssa-tail": (Curve(_GAP_CASE, "ln S", "ln Δ", -N, _GAPS, _AGAINST_GAP),),
+    "ssa-gradient": (Curve(_GAP_CASE, "ln ∂p/∂z", "ln Δ", -N - 1, _GAPS, _AGAINST_GAP),),
+    "ssa-gradient-others": (Curve(_GAP_CASE, "ln |∂p/∂z_j|", "ln Δ", -N, _GAPS, _AGAINST_GAP),),
+    "softmax-gradient": (Curve(_GAP_CASE, "ln ∂p/∂z", "Δ", -1.0, _LINEAR, _AGAINST_GAP_LINEAR),),
+    "crossover": (
+        Curve("others at 0", "ln(odds ratio)", "Δ", -1.0, _GAPS, {"ratio": _GAPS / crossover_gap(N, B), **_SSA}),
+    ),
+    "exponential-limit": (
+        Curve(
+            "z = (2, 1, −1)",
+            "ln |ln p_SSA/p|",
+            "ln n",
+            -1.0,
+            _GAPS,
+            {"z": (2, 1, -1), "n": _GAPS},
+            quantity=_largest_deviation,
+        ),
+    ),
 }
 
 
 def fit_slopes(theorems: Sequence[Theorem]) -> list[Slope]:
     """Return the slopes of those theorems that predict one, in order."""
-    return [slope for theorem in theorems if theorem.name in SLOPES for slope in SLOPES[theorem.name](theorem)]
-
-
-def reference_slopes() -> list[Slope]:
-    """Return the slopes of ln(1 − p_i*) against ln λ at the reference rows."""
-    return magnification_slopes(get_theorem("ssa-magnification"))
+    return [curve.slope(theorem) for theorem in theorems for curve in SLOPES.get(theorem.name, ())]

@@ -10,14 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasekit.errors import InputError
-from phasekit.saturation.arithmetic.balls import Balls
+from phasekit.saturation.arithmetic.balls import Ball, Balls
 from phasekit.saturation.arithmetic.base import Arithmetic, Number
-from phasekit.saturation.domain import Domain, Inputs
+from phasekit.saturation.arithmetic.intervals import Intervals, digits, ends
+from phasekit.saturation.domain import Domain, Inputs, count, select
 
 if TYPE_CHECKING:
     from phasekit.derivations.steps import Derivation
 
 Side = Literal["lower", "upper", "identity"]
+
+#: Digits of the intervals that decide what float64 can't.
+DIGITS = 80
+#: Largest rounding error of a quantity (a logarithm, mostly) with which float64 is believed, relative to 1 + its size.
+TRUSTED = 1e-10
 
 
 class Point:
@@ -141,7 +147,8 @@ class Theorem:
         """
         inputs = self.domain.shape(given)
         for hypothesis in self.hypotheses:
-            broken = ~np.asarray(hypothesis.holds(inputs))
+            with np.errstate(over="ignore", invalid="ignore"):
+                broken = ~np.asarray(hypothesis.holds(inputs))
             if broken.any():
                 raise InputError(hypothesis.field, _first(inputs[hypothesis.field], broken), hypothesis.allowed)
         return inputs
@@ -155,11 +162,20 @@ class Theorem:
         return held
 
     def evaluate(self, **given: ArrayLike) -> NDArray[np.float64]:
-        """Return the quantity, after checking the hypotheses. Inputs and errors as for :meth:`inputs`."""
+        """Return the quantity, after checking the hypotheses. Inputs as for :meth:`inputs`.
+
+        Raises
+        ------
+        InputError
+            As :meth:`inputs`, and for inputs at which the quantity is beyond float64.
+        """
         return _floats(self.value, self.inputs(**given))
 
     def bounds(self, **given: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return lower and upper bound, after checking the hypotheses; −inf and inf where there is none."""
+        """Return lower and upper bound, after checking the hypotheses; −inf and inf where there is none.
+
+        Inputs and errors as for :meth:`evaluate`.
+        """
         inputs = self.inputs(**given)
         lower = _floats(self.lower, inputs) if self.lower else np.array([[-np.inf]])
         upper = _floats(self.upper, inputs) if self.upper else np.array([[np.inf]])
@@ -168,10 +184,45 @@ class Theorem:
 
 
 def _floats(formula: Formula, inputs: Inputs) -> NDArray[np.float64]:
+    """Return a formula in float64; rows in which that overflows or cancels on the way are computed with more digits.
+
+    Raises
+    ------
+    InputError
+        Where the formula's number is beyond float64. (Bounds that are infinite by definition say so exactly.)
+    """
     balls = Balls()
     with np.errstate(all="ignore"):  # branches that aren't taken may be undefined
-        found: NDArray[np.float64] = formula(balls, Point.lifted(balls, inputs)).mid
-    return found
+        found = Ball.of(formula(balls, Point.lifted(balls, inputs)))
+        mid = np.broadcast_to(found.mid, (count(inputs), found.mid.shape[-1])).copy()
+        infinite = np.isinf(mid) & (found.rad == 0)
+        known = (infinite | _is_known(mid, found.rad)).all(axis=-1)
+        for precision in (DIGITS, 10 * DIGITS):
+            rows = np.flatnonzero(~known)
+            if len(rows):
+                low, high = _ends(formula, select(inputs, rows), precision)
+                mid[rows] = np.where(low == high, low, low / 2 + high / 2)
+                known[rows] = (infinite[rows] | _is_known(mid[rows], high - low)).all(axis=-1)
+                if (~infinite & np.isinf(mid)).any():  # more digits don't bring it back
+                    break
+    if not known.all():
+        at = {name: values[~known][0].tolist() for name, values in inputs.items()}
+        raise InputError("inputs", at, "lie beyond what float64 can hold")
+    return mid
+
+
+def _is_known(mid: NDArray[np.float64], error: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.isfinite(mid) & (error <= TRUSTED * (1 + np.abs(mid)))
+
+
+def _ends(formula: Formula, inputs: Inputs, precision: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return both ends of the intervals that a formula gives with so many digits; NaN where it gives none."""
+    with digits(precision):
+        xp = Intervals()
+        try:
+            return ends(np.atleast_2d(formula(xp, Point.lifted(xp, inputs))))
+        except ArithmeticError:
+            return (np.full((count(inputs), 1), np.nan),) * 2
 
 
 def _first(values: NDArray[np.float64], broken: NDArray[np.bool_]) -> Any:

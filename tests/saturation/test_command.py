@@ -99,11 +99,7 @@ def flat(inputs):
 
 
 def test_a_wrong_slope_exits_1(command, monkeypatch):
-    right = slopes.SLOPES["ssa-floor"]
-
-    def wrong(theorem):
-        return [dataclasses.replace(slope, predicted=-1.5) for slope in right(theorem)]
-
+    wrong = [dataclasses.replace(curve, predicted=-1.5) for curve in slopes.SLOPES["ssa-floor"]]
     monkeypatch.setitem(slopes.SLOPES, "ssa-floor", wrong)
     status, out, _ = command([FLOOR], "--trials", "50")
     assert status == 1

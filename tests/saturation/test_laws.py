@@ -6,7 +6,7 @@ import torch
 from mpmath import mp, mpf
 
 from phasekit.errors import InputError
-from phasekit.saturation import crossover_gap, limit_weights, reference_slopes, saturation_exponent
+from phasekit.saturation import crossover_gap, get_theorem, limit_weights, saturation_exponent
 from phasekit.saturation.reading import one_hot_share
 from phasekit.saturation.slopes import SLOPES, fit_slopes
 from phasekit.saturation.theorems import THEOREMS
@@ -56,6 +56,31 @@ def test_laws_refuse_nonsense(z, n):
 def test_a_single_key_has_no_exponent():
     with pytest.raises(InputError, match="at least 2 keys"):
         saturation_exponent([1.0], 1.5)
+
+
+@pytest.mark.parametrize(
+    ("row", "n", "exponent"),
+    [
+        ([10, 0.004], 5, 0),  # a second positive logit keeps a mass of 1e-17, below the rounding of the winner's weight
+        ([2, 1], 54, 0),
+        ([1, 1e-11], 1.5, 0),
+        ([1e300, 1e-300], 2, 0),
+        ([-0.004, -10], 5, 0),
+        ([0, 0, -1], 60, 0),
+        ([1e-300, 0, -1e300], 40, 40),
+        ([0, -1e-300], 40, 40),
+        ([1e-300, -1e300], 40, 80),
+    ],
+)
+def test_the_saturation_exponent_is_decided_by_signs(row, n, exponent):
+    assert saturation_exponent(row, n) == exponent
+
+
+def test_a_crossover_gap_beyond_float64_is_refused():
+    assert crossover_gap(1e-10, 1e300) == pytest.approx(6.742632976522e-8, rel=1e-12)
+    for n, b in ((1e200, 1e200), (2.0, 1e308)):
+        with pytest.raises(InputError, match="beyond float64"):
+            crossover_gap(n, b)
 
 
 @pytest.mark.parametrize(("n", "b", "gap"), [(1.5, 0.8, 0.5313), (2.0, 0.8, 1.7528)])
@@ -109,7 +134,7 @@ REFERENCE = {
 
 
 def test_reference_slopes_to_three_digits():
-    found = {slope.case: slope for slope in reference_slopes()}
+    found = {slope.case: slope for slope in fit_slopes([get_theorem("ssa-magnification")])}
     assert found.keys() == REFERENCE.keys()
     for case, (slope, limit) in REFERENCE.items():
         assert round(found[case].fitted, 3 if slope == 0 else 4) == slope

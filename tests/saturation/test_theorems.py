@@ -176,3 +176,39 @@ def test_random_rows_satisfy_the_hypotheses(name):
     for inputs in points(theorem, seed=5):
         assert theorem.satisfied(inputs).all()
         theorem.inputs(**unshaped(select(inputs, slice(3))))
+
+
+@pytest.mark.parametrize("name", [theorem.name for theorem in THEOREMS])
+def test_no_input_gives_a_silent_nan_or_infinity(name):
+    """Where λb|z| and the like overflow in float64, either the right numbers or one line."""
+    theorem, rng, answered = get_theorem(name), np.random.default_rng(0), 0
+    for _ in range(60):
+        given = {}
+        for field, variable in theorem.domain.variables.items():
+            scale = 10.0 ** rng.choice([-300, -200, -20, -3, 0, 0, 0, 1, 3, 20, 200, 300, 307])
+            if variable.kind == "logits":
+                given[field] = scale * rng.uniform(-1, 1, 3)
+            elif field == "n":
+                given[field] = rng.choice([1, 1.5, 2, 7, 1e3, 1e10])
+            else:
+                given[field] = scale * (rng.uniform(-1, 1) if variable.kind == "logit" else rng.random())
+        try:
+            value, (lower, upper) = theorem.evaluate(**given), theorem.bounds(**given)
+        except InputError:
+            continue
+        answered += 1
+        assert np.isfinite(value).all()
+        assert np.isfinite(lower).all() or theorem.lower is None or name == "ssa-limit"
+        assert np.isfinite(upper).all() or theorem.upper is None
+        room = 1e-9 * np.maximum(np.abs(value), 1)
+        assert (lower - room <= value).all()
+        assert (value <= upper + room).all()
+    assert answered > 10
+
+
+def test_numbers_beyond_float64_on_the_way_are_right():
+    """λb|z| = 1e600: ln R = −2n ln(1e600) up to the parts that cancel."""
+    value = get_theorem("ssa-ratios").evaluate(z=[1e200, -1e200], lam=1e200, n=1.5, b=1e200)
+    np.testing.assert_allclose(value, -3 * 600 * np.log(10), rtol=1e-14)
+    with pytest.raises(InputError, match=r"inputs = .*: lie beyond what float64 can hold"):
+        get_theorem("softmax-magnification").evaluate(z=[1e200, -1e200], lam=1e200)

@@ -18,6 +18,9 @@ _log = np.frompyfunc(lambda x: iv.log(x), 1, 1)
 _sign = np.frompyfunc(lambda x: float(np.sign(float(x.mid.a))), 1, 1)
 
 
+SMALLEST = float(np.nextafter(0, 1))
+
+
 @contextmanager
 def digits(count: int) -> Iterator[None]:
     """Compute with this many decimal digits inside the block."""
@@ -27,6 +30,20 @@ def digits(count: int) -> Iterator[None]:
         yield
     finally:
         iv.prec = before
+
+
+def ends(intervals: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return both ends of every interval in float64: infinite if beyond it; what is too small for it keeps its sign."""
+
+    def number(exact: Any) -> float:
+        rounded = float(exact.mid)
+        if rounded == 0 and exact != 0:
+            return SMALLEST if exact > 0 else -SMALLEST
+        return rounded
+
+    with np.errstate(over="ignore"):
+        low, high = np.vectorize(lambda x: (number(x.a), number(x.b)), otypes=[float, float])(intervals)
+    return np.asarray(low), np.asarray(high)
 
 
 class Intervals:

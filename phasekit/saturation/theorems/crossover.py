@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
+from phasekit.checks import finite_numbers
 from phasekit.errors import InputError
 from phasekit.saturation.arithmetic.base import Arithmetic, Number
 from phasekit.saturation.domain import Domain, Variable
@@ -31,12 +32,20 @@ def crossover_gap(n: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     Raises
     ------
     InputError
-        If n or b isn't above 0.
+        If n or b isn't above 0, or the gap can't be computed in float64.
     """
-    n, b = np.broadcast_arrays(np.asarray(n, dtype=float), np.asarray(b, dtype=float))
+    n, b = np.broadcast_arrays(finite_numbers("n", n), finite_numbers("b", b))
     for name, value in (("n", n), ("b", b)):
         if not np.all(value > 0):
             raise InputError(name, value.min(), "must be above 0")
+    with np.errstate(all="ignore"):
+        gap = _crossover_gap(n, b)
+    if not np.isfinite(gap).all():
+        raise InputError("n and b", (n.max(), b.max()), "their product, or a gap times b, is beyond float64")
+    return gap
+
+
+def _crossover_gap(n: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     slope = n * b
     inside = slope > _SMALLEST_SLOPE
     a = 1 / np.where(inside, slope, 2.0)
