@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
 
 from phasekit.model import Parameters
-from phasekit.theory.action.base import Array, Averages, Coarse, Jet, Point, Profile, share
+from phasekit.theory.action.base import Action, Array, Averages, Coarse, Jet, Point, Profile, share
 from phasekit.theory.action.generated import linear_map as generated
 
 
-class LinearAction(Coarse):
+class LinearAction(Action):
     """The attention pattern is c1·11ᵀ/L + cG·(shift), for positional or token+position inputs.
 
-    The whitened coordinates are ``z = (√λ s, L √(L−1) cG)/σ_g`` with ``s = c1 + cG``. Each direction of z holds one
-    minimum along the ray from the origin, and the profile over the direction is searched exhaustively: the path
-    coordinate is the angle of z.
+    The whitened coordinates are ``z = (√λ s, L √(L−1) cG)/σ_g`` with ``s = c1 + cG``.
     """
 
     coordinates = ("c1", "cG")
     order_parameters: ClassVar[tuple[str, str]] = ("c1", "cG")
     symmetric: ClassVar[bool] = True
     course: ClassVar[str] = "onset"
-    cells: ClassVar[int] = 64  # these find the same minima as 512 in 40 000 random models; 48 lose one in 20 000
 
     def physical(self, z: Point, p: Parameters) -> Point:
         copying = z[1] * copying_scale(p)
@@ -33,6 +29,16 @@ class LinearAction(Coarse):
     def whitened(self, x: Point, p: Parameters) -> Point:
         """Turn physical coordinates (c1, cG) into whitened ones."""
         return (x[0] + x[1]) / pooling_scale(p), x[1] / copying_scale(p)
+
+
+class LinearMap(LinearAction, Coarse):
+    """The joint minimum over W and G: S is a function of c1 and cG in closed form.
+
+    Each direction of z holds one minimum along the ray from the origin, and the profile over the direction is searched
+    exhaustively: the path coordinate is the angle of z.
+    """
+
+    cells: ClassVar[int] = 64  # these find the same minima as 512 in 40 000 random models; 48 lose one in 20 000
 
     def path(self, p: Parameters, cells: int) -> Array:
         # Where only part of the circle of directions is unstable, the path covers just that part (elsewhere the
@@ -60,14 +66,6 @@ class LinearAction(Coarse):
         turned = np.arctan2(z[1], z[0]) - u
         return np.asarray(turned - np.pi * np.round(turned / np.pi))  # z and −z are one
 
-    @abstractmethod
-    def _gradient(self, z: Point, p: Parameters) -> tuple[Array, Array]:
-        """Return ∂S/∂z for both coordinates; the search needs no more, and needs it often."""
-
-    @abstractmethod
-    def _squared_radius(self, direction: Point, p: Parameters) -> Array:
-        """Return the squared radius that minimises S along a direction; 0 where the origin does."""
-
     def _unstable_directions(self, p: Parameters) -> tuple[Array, Array]:
         """Return centre and half width of the interval of angles in which the origin is unstable.
 
@@ -82,10 +80,6 @@ class LinearAction(Coarse):
         centre = np.arctan2(-h12, -half_difference) / 2
         half_width = np.arctan2(np.sqrt(np.maximum(-lower, 0.0)), np.sqrt(np.maximum(upper, 0.0)))
         return centre, np.where(lower < 0, half_width, 0.0)
-
-
-class LinearMap(LinearAction):
-    """The joint minimum over W and G: S is a function of c1 and cG in closed form."""
 
     def _gradient(self, z: Point, p: Parameters) -> tuple[Array, Array]:
         g1, g2 = generated.gradient(*self.physical(z, p), *_numbers(p))

@@ -7,14 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from phasekit.model import Parameters
-from phasekit.theory import solve
-from phasekit.theory.action.base import Array, Averages, Covariance, Jet, Point, Posterior
+from phasekit.theory.action.base import Array, Averages, Covariance, Isolated, Jet, Point, Posterior, StationaryPoints
+from phasekit.theory.action.descent import Numbers, descend, met_before
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.action.linear import LinearAction, copying_scale, pooling_scale
-from phasekit.theory.action.noise import Noise, relax
+from phasekit.theory.action.noise import Noise, modes_of, relax
+from phasekit.theory.action.search import polish
 
-#: Smallest squared radius that is told apart from 0 (z is measured in the prior's standard deviations).
-_SMALLEST = 1e-12
+#: Patterns smaller than this are none (z is measured in the prior's standard deviations).
+_NOTHING = 1e-6
+#: Where descents begin: angles of z, radii in units of the largest one, and ln(variance/σ_g²).
+_DIRECTIONS = np.append(np.arctan([-30.0, -3.0, -0.5, 0.0, 0.3, 1.0, 3.0, 30.0]), np.pi / 2)
+_RADII = np.geomspace(3e-3, 1.0, 14)
+_LOG_NOISE = np.array([0.0, -1.0, -3.0, -5.0, -8.0])
 
 
 class _Pattern(NamedTuple):
@@ -29,7 +34,7 @@ class _Pattern(NamedTuple):
     q_G: Array
 
 
-class LinearPosterior(LinearAction, Posterior):
+class LinearPosterior(LinearAction, Isolated, Posterior):
     """The posterior over G, W integrated out: Φ at the averages of pattern and noise, plus the prior's cost of both.
 
     The noise is minimised out at every point (:mod:`phasekit.theory.action.noise`), so the gradient is that at fixed
@@ -38,17 +43,11 @@ class LinearPosterior(LinearAction, Posterior):
     token+position ones.
     """
 
-    def _gradient(self, z: Point, p: Parameters) -> tuple[Array, Array]:
-        pattern = _pattern(self.physical(z, p), p)
-        noise = _relaxed(pattern, p)
-        along_s, along_G = _gradient(pattern, noise, p)
-        return pooling_scale(p) * along_s, copying_scale(p) * along_G
-
     def jet(self, z: Point, p: Parameters) -> Jet:
         pattern = _pattern(self.physical(z, p), p)
         noise = _relaxed(pattern, p)
         a, b = pooling_scale(p), copying_scale(p)
-        along_s, along_G = _gradient(pattern, noise, p)
+        along_s, along_G = _slopes(pattern, noise.s2, noise.q, p)
         ss, sG, GG = _hessian(pattern, noise, p)
         value = mean_field.action(pattern.s, noise.s2, pattern.g, noise.q, *_data(p)) + noise.entropy
         value = value + (z[0] ** 2 + z[1] ** 2) / 2
@@ -79,24 +78,71 @@ class LinearPosterior(LinearAction, Posterior):
         pooling, mixed, copying = a**2 * h22 / determinant, -a * b * h12 / determinant, b**2 * h11 / determinant
         return Covariance(pooling - 2 * mixed + copying, mixed - copying, copying)
 
-    def _squared_radius(self, direction: Point, p: Parameters) -> Array:
-        """Find where S is stationary along the ray.
+    def isolated_stationary_points(self, p: Parameters) -> StationaryPoints:
+        """Return minima over pattern and noise together, by descent from the lowest point of each of nine directions.
 
-        The data pull with at most P/(2κ) per unit of ln(radius²), the prior with half the squared radius: beyond P/κ
-        the prior has won.
+        ``start`` numbers the directions. With the noise as coordinates of their own no equation has to be solved on the
+        way, and the action is smooth everywhere.
         """
-        cosine, sine = np.broadcast_arrays(*direction)
+        starts = _starts(p)
+        count = starts.shape[1]
+        owner = np.repeat(np.arange(p.shape[0]), count)
+        x = descend(starts.reshape(-1, 4), p[owner], _whole_value, _whole_gradient, _longest_step)
+        x[:, :2] *= np.where(x[:, :1] < 0, -1, 1)  # of a pair, the point with positive s
+        x[(np.abs(x[:, :2]) < _NOTHING).all(-1)] = np.nan  # the origin, which needs no search
+        new = np.flatnonzero(~met_before(x.reshape(-1, count, 4)).ravel())
+        found = polish(self, (x[new, 0], x[new, 1]), p[owner[new]])
+        return StationaryPoints(owner[new], found, (new % count).astype(float))
 
-        def outward(log_square: Array, p: Parameters, cosine: Array, sine: Array) -> Array:
-            radius = np.exp(log_square / 2)
-            along_s, along_G = self._gradient((radius * cosine, radius * sine), p)
-            return cosine * along_s + sine * along_G
 
-        shape = np.broadcast_shapes(cosine.shape, p.shape)
-        low = np.full(shape, np.log(_SMALLEST))
-        high = np.broadcast_to(np.log(np.maximum(2 * p.P / p.kappa, 2 * _SMALLEST)), shape)
-        root = solve.root(outward, low, high, p, cosine, sine, relative=1e-13)
-        return np.where(np.isnan(root), 0.0, np.exp(root))
+def _starts(p: Parameters) -> Array:
+    """Return where descents begin, shape (models, directions, 4): the lowest point of a coarse grid in each direction.
+
+    The data can give P/(2κ) at most, which bounds the radius by √(P/κ).
+    """
+    radii = np.sqrt(p.P / p.kappa)[:, None] * _RADII
+    grid = np.empty((*radii.shape[:1], _DIRECTIONS.size, _RADII.size, _LOG_NOISE.size, 4))
+    grid[..., 0] = np.cos(_DIRECTIONS)[:, None, None] * radii[:, None, :, None]
+    grid[..., 1] = np.sin(_DIRECTIONS)[:, None, None] * radii[:, None, :, None]
+    grid[..., 2:] = _LOG_NOISE[:, None]
+    grid = grid.reshape(*grid.shape[:2], -1, 4)
+    lowest = _whole_value(grid, p.expand().expand()).argmin(axis=-1)
+    return np.take_along_axis(grid, lowest[..., None, None], axis=2)[:, :, 0]
+
+
+def _longest_step(x: Numbers, p: Parameters) -> Numbers:
+    """Let the pattern change by half of itself, variances by a factor e²."""
+    radius = np.maximum(1.0, np.abs(x[..., :2]).max(-1, keepdims=True))
+    return np.concatenate([np.repeat(radius / 2, 2, axis=-1), np.full((*x.shape[:-1], 2), 2.0)], axis=-1)
+
+
+def _whole_averages(x: Numbers, p: Parameters) -> tuple[_Pattern, Numbers, Numbers, Numbers]:
+    """Return the pattern, two groups' variances, s₂ and q at points (..., 4): z, and ln(variance/σ_g²) of each group."""
+    modes = modes_of(p)
+    copying = x[..., 1] * copying_scale(p)
+    pattern = _pattern((x[..., 0] * pooling_scale(p) - copying, copying), p)
+    variances = np.exp(x[..., 2:]) * p.sigma_g[..., None] ** 2
+    s2, q = pattern.s2 + (modes.in_s2 * variances).sum(-1), pattern.q + (modes.in_q * variances).sum(-1)
+    return pattern, variances, s2, q
+
+
+def _whole_value(x: Numbers, p: Parameters) -> Numbers:
+    """Return the action of pattern and noise, none of them relaxed."""
+    pattern, _, s2, q = _whole_averages(x, p)
+    entropy = (modes_of(p).number / 2 * (np.exp(x[..., 2:]) - 1 - x[..., 2:])).sum(-1)
+    data = mean_field.action(pattern.s, s2, pattern.g, q, *_data(p))
+    return np.asarray(data + (x[..., :2] ** 2).sum(-1) / 2 + entropy)
+
+
+def _whole_gradient(x: Numbers, p: Parameters) -> Numbers:
+    modes = modes_of(p)
+    pattern, variances, s2, q = _whole_averages(x, p)
+    along_s, along_G = _slopes(pattern, s2, q, p)
+    _, on_s2, _, on_q = mean_field.forces(pattern.s, s2, pattern.g, q, *_data(p))
+    noise = (modes.in_q * on_q[..., None] + modes.in_s2 * on_s2[..., None]) * variances
+    noise = noise + modes.number / 2 * np.expm1(x[..., 2:])
+    along = np.stack([pooling_scale(p) * along_s, copying_scale(p) * along_G], axis=-1)
+    return np.concatenate([along, noise], axis=-1)
 
 
 def _pattern(x: Point, p: Parameters) -> _Pattern:
@@ -116,9 +162,9 @@ def _data(p: Parameters) -> tuple[Array, ...]:
     return p.P, p.V, p.sigma_w, p.kappa
 
 
-def _gradient(pattern: _Pattern, noise: Noise, p: Parameters) -> tuple[Array, Array]:
+def _slopes(pattern: _Pattern, s2: Array, q: Array, p: Parameters) -> tuple[Array, Array]:
     """Return dS/ds and dS/dcG at fixed noise; at relaxed noise these are those of the reduced action."""
-    on_s, on_s2, on_g, on_q = mean_field.forces(pattern.s, noise.s2, pattern.g, noise.q, *_data(p))
+    on_s, on_s2, on_g, on_q = mean_field.forces(pattern.s, s2, pattern.g, q, *_data(p))
     along_s = on_s + 2 * pattern.s * on_s2 + on_g / p.L + on_q * pattern.q_s + pattern.s / pooling_scale(p) ** 2
     along_G = on_g * (1 - 1 / p.L) + on_q * pattern.q_G + pattern.cG / copying_scale(p) ** 2
     return along_s, along_G

@@ -19,8 +19,8 @@ from phasekit.model import Parameters
 from phasekit.theory.action.base import Array
 from phasekit.theory.action.generated import mean_field
 
-#: Newton steps at most; 5 to 8 suffice in practice.
-_STEPS = 60
+#: Newton steps at most (5 to 8 suffice in practice), and plain ones after them (rarely more than a hundred).
+_STEPS, _PLAIN_STEPS = 60, 2000
 
 
 class Modes(NamedTuple):
@@ -64,9 +64,9 @@ def modes_of(p: Parameters) -> Modes:
 def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
     """Return the noise that minimises the action around a pattern with averages s, s₂, g, q.
 
-    The solution is found from above (from the prior's noise): squeezing is a decreasing map of the noise onto itself,
-    so plain iteration falls monotonically to the largest solution, and Newton's method takes over where it stays
-    between the known bounds. NaN where it doesn't settle.
+    The solution is found from above (from the prior's noise). More noise is squeezed less, so plain iteration falls
+    monotonically to the largest solution; Newton's method takes over where it stays between the known bounds, and what
+    it hasn't settled is left to plain iteration. NaN where that doesn't settle either.
     """
     modes = modes_of(p)
     sigma2 = p.sigma_g**2
@@ -75,7 +75,7 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
     most_q = top_q = floor_q + sigma2 * modes.in_q.sum(-1)
     most_s2 = top_s2 = floor_s2 + sigma2 * modes.in_s2.sum(-1)
     data = (p.P, p.V, p.sigma_w, p.kappa)
-    for _ in range(_STEPS):
+    for k in range(_STEPS + _PLAIN_STEPS):
         variances, response = _squeezed(modes, mean_field.forces(s, top_s2, g, top_q, *data), sigma2)
         rest_q = floor_q + (modes.in_q * variances).sum(-1) - top_q  # ≤ 0: the largest solution lies below
         rest_s2 = floor_s2 + (modes.in_s2 * variances).sum(-1) - top_s2
@@ -85,6 +85,7 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
         )
         usable = (top_q + step_q >= floor_q) & (top_s2 + step_s2 >= floor_s2)
         usable &= (top_q + step_q <= most_q) & (top_s2 + step_s2 <= most_s2)
+        usable &= k < _STEPS
         step_q, step_s2 = np.where(usable, step_q, rest_q), np.where(usable, step_s2, rest_s2)
         top_q, top_s2 = top_q + step_q, top_s2 + step_s2
         if (np.abs(step_q) <= 1e-14 * top_q).all() and (np.abs(step_s2) <= 1e-14 * top_s2).all():

@@ -8,26 +8,20 @@ derivatives are taken by complex steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phasekit.model import Parameters
 from phasekit.theory.action.base import Array
+from phasekit.theory.action.descent import Numbers, by_complex_step
 from phasekit.theory.action.generated import pooled_field
 from phasekit.theory.action.linear import copying_scale, pooling_scale
 
 #: Steps at most, the change of a logarithm at which they end, and that at which the noise counts as found.
 _STEPS, _SETTLED, _FOUND = 100, 1e-13, 1e-9
-#: Complex step: derivatives are exact to rounding however small it is.
-STEP = 1e-100
 #: Instead of no modes at all (V = 2 has one direction across the constant one): they carry nothing.
 _SOME = 1e-300
-
-#: Real numbers, or complex ones that carry a derivative.
-Numbers = NDArray[Any]
 
 
 class Modes(NamedTuple):
@@ -146,12 +140,6 @@ def relaxed(x: Array, p: Parameters, start: Array | None = None) -> Array:
         if not (np.abs(step) > _SETTLED).any():
             break
     return np.where(np.abs(step).max(-1, keepdims=True) <= _FOUND, logs, np.nan)
-
-
-def by_complex_step(function: Callable[[Numbers], Numbers], at: Array) -> Array:
-    """Return the matrix of derivatives of a function of the last axis."""
-    columns = [function(at + 1j * STEP * unit).imag / STEP for unit in np.eye(at.shape[-1])]
-    return np.stack(columns, axis=-1)
 
 
 def solve(matrix: Array, right: Array) -> Array:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phasekit.model import Parameters
 from phasekit.theory.action.base import (
@@ -24,13 +23,11 @@ from phasekit.theory.action.base import (
     Posterior,
     StationaryPoints,
 )
+from phasekit.theory.action.descent import STEP, Numbers, by_complex_step, met_before
 from phasekit.theory.action.generated import pooled_field
 from phasekit.theory.action.linear import copying_scale
 from phasekit.theory.action.pooling_noise import (
-    STEP,
-    Numbers,
     averages_of,
-    by_complex_step,
     data_of,
     free_noise,
     imbalance,
@@ -48,8 +45,8 @@ _CAVEAT = (
     "average; c1 is a root mean square and has no onset; how far samples differ is in docs/theory.md, section 6"
 )
 #: Steps of a descent at most, how often one is cut to a quarter, the slope at which it may end (the search for minima
-#: polishes them), and from where on two ends are one minimum.
-_DESCENT, _HALVINGS, _NEAR, _SAME = 100, 6, 1e-5, 1e-3
+#: polishes them).
+_DESCENT, _HALVINGS, _NEAR = 100, 6, 1e-5
 #: Largest relative change of an amplitude in one step; smallest curvature that a step trusts.
 _LARGEST, _FLAT = 0.5, 1e-3
 
@@ -115,7 +112,7 @@ class PoolingVector(Isolated, Posterior, Approximate):
         x = _descend(starts.reshape(-1, 3), p[owner])
         found = np.isfinite(relaxed(x, p[owner])).all(-1, keepdims=True)  # also without the descent's warm start
         x = np.where(found, x, np.nan)
-        new = ~_met_before(x.reshape(-1, count, 3)).ravel()
+        new = ~met_before(x.reshape(-1, count, 3)).ravel()
         start = (np.flatnonzero(new) % count).astype(float)
         z = polish(self, tuple(np.moveaxis(x[new], -1, 0)), p[owner[new]])
         return StationaryPoints(owner[new], z, start)
@@ -198,13 +195,6 @@ def _descend(x: Array, p: Parameters) -> Array:
             step = step / 4
         active[k] = moved & (np.abs(slopes).max(-1) > _NEAR)
     return x
-
-
-def _met_before(x: Array) -> NDArray[np.bool_]:
-    """Return which points (…, starts, 3) are those of an earlier start (or NaN)."""
-    distance = np.abs(x[..., :, None, :] - x[..., None, :, :]).max(-1)
-    same = distance <= _SAME * (1 + np.abs(x).max(-1)[..., None])
-    return np.asarray(np.tril(same, -1).any(-1) | np.isnan(x).any(-1))
 
 
 def _symmetric(matrix: Array) -> Array:
