@@ -117,7 +117,7 @@ def _longest_step(x: Numbers, p: Parameters) -> Numbers:
 
 
 def _whole_averages(x: Numbers, p: Parameters) -> tuple[_Pattern, Numbers, Numbers, Numbers]:
-    """Return the pattern, two groups' variances, s₂ and q at points (..., 4): z, and ln(variance/σ_g²) of each group."""
+    """Return the pattern, two groups' variances, s₂ and q at points (..., 4): z, and ln(variance/σ_g²) of each."""
     modes = modes_of(p)
     copying = x[..., 1] * copying_scale(p)
     pattern = _pattern((x[..., 0] * pooling_scale(p) - copying, copying), p)

@@ -1,0 +1,169 @@
+"""Random models of every score and estimator against scans and minimisers that share no search with the package.
+
+A hundred models each here, a thousand (and two thousand posteriors of linear attention) in the slow tests.
+"""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from phasekit.model import Model, Parameters
+from phasekit.theory.action import action_for
+from phasekit.theory.action.base import Profiled
+from phasekit.theory.action.generated import mean_field
+from phasekit.theory.minima import find_minima, minima_of
+
+SCORES = {
+    "softmax": {},
+    "temperature": {"T": (-4, 2)},
+    "ssa": {"n": (0, 1.3), "b": (-1, 1)},
+    "sparsemax": {},
+    "entmax": {"alpha": (0.0, 0.5)},
+    "mixture": {},
+}
+NORMALISED = [*SCORES, "factorised softmax"]
+
+
+def numbers(count, seed, score=None, *, most_L=4.0, spread=2.0):
+    """Return random models: V to 300, L to 10⁴, σ_g over four decades, P from far below to far above what matters."""
+    rng = np.random.default_rng(seed)
+    V, L = np.floor(10 ** rng.uniform(0.31, 2.5, count)), np.floor(10 ** rng.uniform(0.5, most_L, count))
+    sigma_w, kappa = 10 ** rng.uniform(-0.5, 0.5, count), 10 ** rng.uniform(-1, 1, count)
+    P = kappa * V / sigma_w**2 * 10 ** rng.uniform(-1.5, 6, count)
+    own = {name: 10 ** rng.uniform(*ends, count) for name, ends in SCORES.get(score, {}).items()}
+    return Parameters(P, V, L, sigma_w, 10 ** rng.uniform(-spread, spread, count), kappa, score=own)
+
+
+def action_of(name):
+    if name == "factorised softmax":
+        return action_for(Model(V=8, L=16, score="softmax", key_dim=20))
+    mixture = {"name": "mixture", "scores": ["softmax", {"name": "ssa", "n": 2.0}]}
+    return action_for(Model(V=8, L=16, score=mixture if name == "mixture" else name))
+
+
+def scanned(action, p, nodes):
+    """Return where S turns from falling to rising along the coordinate, to ten times the end of the package's path."""
+    assert isinstance(action, Profiled)
+    last = 10 * action.path(p, 1)[:, -1:]
+    u = np.sinh(np.arcsinh(last) * np.linspace(0, 1, nodes))
+    there = p.expand()
+    values, slope = action.jet(action.profile(u, there).points, there).value, action.profile(u, there).slope
+    turns = (slope[:, :-1] < 0) & (slope[:, 1:] >= 0)
+    return values.min(axis=1), turns.sum(axis=1)
+
+
+def check_normalised(name, count, seed):
+    action, p = action_of(name), numbers(count, seed, name)
+    lowest, turns = scanned(action, p, 500 if name in ("ssa", "mixture") else 6000)
+    owner, z, _ = minima_of(action, p)
+    value = action.jet(z, p[owner]).value
+    found = np.full(count, np.inf)
+    np.minimum.at(found, owner, value)
+    bad = found > lowest + 1e-9 * (1 + np.abs(lowest))
+    assert not bad.any(), (name, p[np.flatnonzero(bad)[:3]])
+    times = np.bincount(owner, minlength=count)
+    # A scan may overlook a pair of minimum and saddle point, never the other way round; it doesn't see origin and kink.
+    assert np.all(times >= turns), (name, p[np.flatnonzero(times < turns)[:3]])
+    g = action.averages(z, p[owner]).g
+    order = np.lexsort((g, owner))
+    twice = (np.diff(owner[order]) == 0) & (np.diff(g[order]) <= 1e-12) & (g[order][1:] < 1 - 1e-12)
+    assert not twice.any(), (name, p[owner[order][1:][twice]])
+    assert np.all((action.order(z, p[owner])[1] > -1e-9) & (action.order(z, p[owner])[1] <= 1))
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+def test_no_scan_finds_less_or_more(name):
+    check_normalised(name, 100, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NORMALISED)
+def test_no_scan_finds_less_or_more_in_a_thousand_models(name):
+    check_normalised(name, 1000, 2)
+
+
+def whole_posterior(model):
+    """Return S and its gradient over (s, cG) in prior deviations and ln(variance/σ_g²) of rows and of their means."""
+    p, L = model.parameters(), float(model.L)
+    scales = np.array([model.sigma_g / L, model.sigma_g / (L * np.sqrt(L - 1))])
+    modes = np.array([L * (L - 1), L])
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def S(x):
+        s, cG = x[0] * scales[0], x[1] * scales[1]
+        rows, means = np.exp(x[2:]) * model.sigma_g**2
+        c1 = s - cG
+        g = cG + c1 / L
+        q = g**2 + (L - 1) * (c1 / L) ** 2 + (L - 1) / L**2 * rows * L / L + means / L**2
+        s2 = s**2 + means / L
+        cost = (x[0] ** 2 + x[1] ** 2) / 2 + (modes / 2 * (np.exp(x[2:]) - 1 - x[2:])).sum()
+        return mean_field.action(s, s2, g, q, p.P, p.V, p.sigma_w, p.kappa) + cost
+
+    def gradient(x):
+        return np.array([S(x + 1e-100j * unit).imag / 1e-100 for unit in np.eye(4)])
+
+    return lambda x: float(S(x)), gradient
+
+
+def check_linear_posterior(count, seed):
+    rng = np.random.default_rng(seed)
+    for k in range(count):
+        V, L = int(10 ** rng.uniform(0.31, 1.7)), int(10 ** rng.uniform(0.5, 1.9))
+        sigma_w, sigma_g, kappa = 10 ** rng.uniform([-0.3, -0.3, -1], [0.3, 0.3, 1])
+        P = kappa * V / sigma_w**2 * 10 ** rng.uniform(-1, 5)
+        model = Model(V=V, L=L, P=P, score="linear", sigma_w=sigma_w, sigma_g=sigma_g, kappa=kappa)
+        found = find_minima(model, "posterior")
+        S, gradient = whole_posterior(model)
+        reach = np.sqrt(P / kappa)
+        lowest = np.inf
+        for _ in range(6):
+            angle, noise = rng.uniform(0, np.pi), rng.uniform(-8, 0, 2)
+            radius = reach * 10 ** rng.uniform(-2, 0)
+            start = np.array([radius * np.cos(angle), radius * np.sin(angle), *noise])
+            end = minimize(S, start, jac=gradient, method="BFGS", options={"gtol": 1e-7})
+            lowest = min(lowest, end.fun if np.isfinite(end.fun) else np.inf)
+        assert found.converged.all(), model
+        assert found.action[0] <= lowest + 1e-8 * (1 + abs(lowest)), (k, model, lowest)
+        assert np.all(np.diff(found.action) > -1e-9 * (1 + abs(lowest)))
+
+
+def test_no_minimiser_over_pattern_and_noise_finds_less():
+    check_linear_posterior(25, 0)
+
+
+@pytest.mark.slow
+def test_no_minimiser_over_pattern_and_noise_finds_less_in_two_thousand_models():
+    check_linear_posterior(2000, 1)
+
+
+@pytest.mark.parametrize(
+    ("V", "L", "P", "S"), [(8, 32, 10_000, 1862.0817163), (4, 12, 5623.4, 384.9017846)], ids=["long", "short"]
+)
+def test_posterior_that_was_missed(V, L, P, S):
+    found = find_minima(Model(V=V, L=L, P=P, score="linear"), "posterior")
+    assert found.action[0] == pytest.approx(S, rel=1e-9)
+    assert found.converged.all()
+    assert found.order_parameters["cG"][0] > 0.17
+
+
+def test_minima_close_to_full_copying_are_found_once():
+    """Closer to it than the gap itself tells: a1 is 0 to rounding, and S that of full copying."""
+    for P in (5.0, 8.7, 9.0, 12.0, 50.0):
+        found = find_minima(Model(V=8, L=64, P=P, sigma_g=10, score={"name": "entmax", "alpha": 1.9}))
+        assert (found.count, found.converged.all()) == (1, True)
+        assert found.order_parameters["aG"][0] == pytest.approx(1, abs=1e-12)
+    found = find_minima(Model(V=200, L=20, P=1000, score={"name": "entmax", "alpha": 1.9}))
+    assert found.action[0] == pytest.approx(95.06172839506, rel=1e-12)
+
+
+def test_one_model_in_its_two_names():
+    """α = 1 is softmax, T divides σ_g, at all sizes of the gap."""
+    for sigma_g in (1e-3, 1.0, 1e2, 1e4, 1e6):
+        plain = find_minima(Model(V=8, L=64, P=800, sigma_g=sigma_g))
+        for score in ({"name": "entmax", "alpha": 1}, {"name": "temperature", "T": 1}):
+            same = find_minima(Model(V=8, L=64, P=800, sigma_g=sigma_g, score=score))
+            np.testing.assert_allclose(same.action, plain.action, rtol=1e-12)
+            np.testing.assert_allclose(same.curvatures, plain.curvatures, rtol=1e-9)
+        other = find_minima(Model(V=8, L=64, P=800, score={"name": "temperature", "T": 1 / sigma_g}))
+        np.testing.assert_allclose(other.action, plain.action, rtol=1e-12)
+        np.testing.assert_allclose(other.curvatures, plain.curvatures, rtol=1e-9)
