@@ -11,7 +11,6 @@ import typer
 
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.output import JsonOption, print_json, print_table, working
-from phasekit.errors import InputError
 
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the run store.")]
 
@@ -55,23 +54,26 @@ def collect(
 
     A row (in .nc: an entry along task and member) for each network. Exit status 1 if something in the store is broken.
     """
-    from phasekit.runs.store.collect import FORMATS, save
+    from phasekit.runs.store.collect import check_format, save
     from phasekit.runs.store.collect import collect as read
     from phasekit.runs.store.plan import plans_named
     from phasekit.runs.store.store import Store
 
     opened = Store.open(store)
-    if out.suffix not in FORMATS:
-        raise InputError("out", str(out), f"must end in {', '.join(FORMATS)}")
+    check_format(out)
     with working(f"reading {store}"):
         tasks = None if sweep is None else [task for plan in plans_named(opened, sweep) for task in plan.tasks]
         found = read(opened, tasks, theory=theory)
         save(found, out)
     count = int(found.table["task"].nunique())
     if json:
-        print_json({"file": str(out), "tasks": count, "rows": len(found.table), "broken": found.broken})
+        print_json(
+            {"file": str(out), "tasks": count, "rows": len(found.table), "broken": found.broken, "notes": found.notes}
+        )
     else:
         print_table(f"wrote {out}", ("", ""), [("tasks", count), ("rows", len(found.table))])
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
     _complain(found.broken, store)
 
 

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,12 +46,15 @@ class Curve:
     seeds : array, shape (data sets,)
     y : array, shape (data sets, values of P)
         NaN where networks failed, didn't converge, or (for ``P_star``) didn't show two minima.
+    predicted : name to P
+        Thresholds that the values of P were chosen as multiples of, as the tasks' records have them.
     """
 
     model: Model
     P: Array
     seeds: NDArray[np.int64]
     y: Array
+    predicted: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,14 +88,20 @@ def curves_of(tasks: Sequence[Finished], quantity: Quantity) -> list[Curve]:
         If the tasks' estimator doesn't give what the quantity is seen by.
     """
     kinds: dict[Model, dict[tuple[float, int], Values]] = {}
+    predicted: dict[Model, dict[str, float]] = {}
     for task in tasks:
         for name in quantity.needs:
             if name not in task.values:
                 raise InputError("measure", quantity.name, f"needs networks' {name}, which these tasks don't give")
         model = Model(**task.parameters["model"])
         assert model.P is not None
-        kinds.setdefault(model.at(P=None), {})[model.P, task.parameters["data_seed"]] = task.values
-    found = [_curve(model, values, quantity) for model, values in kinds.items()]
+        kind = model.at(P=None)
+        kinds.setdefault(kind, {})[model.P, task.parameters["data_seed"]] = task.values
+        if multiple := task.record.get("multiple"):
+            predicted.setdefault(kind, {})[multiple["threshold"]] = multiple["threshold_value"]
+    found = [
+        replace(_curve(model, values, quantity), predicted=predicted.get(model, {})) for model, values in kinds.items()
+    ]
     return sorted(found, key=lambda curve: (curve.model.V, curve.model.L, curve.model.kappa))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from phasekit.measure.bootstrap import Estimate, bootstrap
@@ -15,9 +17,12 @@ from phasekit.theory.transitions import find_transitions
 _NEAR = 1.5
 
 
-def predicted(model: Model, quantity: str) -> float:
-    """Return a threshold as the theory of the map estimator has it; NaN if the model has none."""
-    value = find_transitions(model).threshold(quantity)
+def predicted(model: Model, quantity: str, known: Mapping[str, float] | None = None) -> float:
+    """Return a threshold as the theory of the map estimator has it; NaN if the model has none.
+
+    ``known`` are thresholds that a sweep chose its values of P by (:attr:`Curve.predicted`): they count as they are.
+    """
+    value = (known or {}).get(quantity) or find_transitions(model).threshold(quantity)
     return np.nan if value is None else value
 
 
@@ -53,7 +58,7 @@ def onset_of_the_data(curve: Curve, resamples: int) -> Estimate:
     from phasekit.heads import onset_ratio
     from phasekit.tasks.copy import draw_dataset
 
-    near = np.abs(np.log(curve.P / predicted(curve.model, "P1"))) < np.log(_NEAR)
+    near = np.abs(np.log(curve.P / predicted(curve.model, "P1", curve.predicted))) < np.log(_NEAR)
     P = curve.P[near]
     datasets = [[draw_dataset(curve.model.at(P=float(at)), int(seed)) for at in P] for seed in curve.seeds]
     excess = np.log([[onset_ratio(dataset) for dataset in row] for row in datasets])

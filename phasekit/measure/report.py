@@ -180,7 +180,7 @@ def _size(curve: Curve, quantity: Quantity, along: str, resamples: int, own_data
             own = onset_of_the_data(curve, resamples)
         except NotLocated as why:
             reason = reason or f"the data's onset: {why}"
-    theory = predicted(curve.model, quantity.name)
+    theory = predicted(curve.model, quantity.name, curve.predicted)
     return Size(curve.model, float(getattr(curve.model, along)), measured, reason, theory, own)
 
 

@@ -12,6 +12,7 @@ from phasekit.measure.observables import QUANTITIES, advantage, copying, curves_
 from phasekit.model import Model
 from phasekit.runs.sweeps.description import load_sweep
 from phasekit.runs.sweeps.expand import expand
+from phasekit.theory.transitions import find_transitions
 from tests.measure.networks import EXPONENT
 from tests.runs.conftest import ROOT
 
@@ -147,3 +148,14 @@ def test_all_sweeps_are_shipped():
         "linear_transition", "softmax_transition", "softmax_scaling", "linear_scaling_V", "linear_scaling_L",
         "token_position", "score_jumps", "score_narrow_jump", "score_jump_scaling", *SMOOTH, *SHOWN,
     }  # fmt: skip
+
+
+def test_the_theory_beside_is_the_threshold_that_the_sweep_was_made_from(run, made_up, monkeypatch):
+    """P as multiples of P*: what the tasks' records say is shown, and nothing is computed anew."""
+    description = made_up(seeds=3, lengths=(64,), along=None)
+    description["axes"]["P"] = "0.9, 1.1 × P_star"
+    store = run(description)
+    star = find_transitions(Model(V=8, L=64)).values["P_star"]
+    monkeypatch.setattr("phasekit.measure.predict.find_transitions", lambda *_: pytest.fail("computed anew"))
+    (found,) = measure_store(store, resamples=100, collapse_resamples=0)
+    assert found.sizes[0].theory == pytest.approx(star, rel=1e-12)

@@ -63,8 +63,8 @@ def old(tmp_path):
 
 
 def _table(path):
-    """Read a table of that version, which called the column of procedures ``estimator``."""
-    return pd.read_csv(path).rename(columns={"estimator": "procedure"})
+    """Read a table of that version, which called procedures ``estimator``, and the posterior's action ``theory_U``."""
+    return pd.read_csv(path).rename(columns={"estimator": "procedure", "theory_U": "theory_action"})
 
 
 def collected(store):

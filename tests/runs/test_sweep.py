@@ -159,7 +159,7 @@ def test_scores_and_inputs_may_be_axes(tmp_path):
         ("V = 8", "V = 8\nL = 3", ["model.L = 3", "axes.L"]),
         ("V = 8", "V = 8\nscore = 'softmx'", ["softmx", "softmax"]),
         ("L = [24, 32]", "L = [24, 'x']", ["axes.L = 'x'", "not a number"]),
-        ("L = [24, 32]", "K = [24, 32]", ["axes.K", "must be one of P, V, L"]),
+        ("L = [24, 32]", "K = [24, 32]", ["axes.K", "must be one of V, L, P"]),
         ("L = [24, 32]", "L = '1..2 × P1'", ["axes.L", "only P"]),
         ("L = [24, 32]", "V = 8", ["model.V"]),
         ("× P_star", "× P3", ["axes.P", "P1, P2, P_star"]),

@@ -18,8 +18,8 @@ from phasekit.model import Estimator, Model
 
 T = TypeVar("T")
 
-#: A model and the seed of its data set.
-Case = tuple[Model, int]
+#: A model, of the kind that the procedure takes, and the seed of its data set.
+Case = tuple[Any, int]
 
 
 @dataclass(frozen=True)
@@ -113,24 +113,27 @@ class Procedure(Description, ABC):
         Part of every task's id: raise it when the same settings no longer give the same numbers.
     theory : "map" or "posterior"
         The theory that its numbers are to be held against.
+    takes : type
+        The kind of model that it takes, a :class:`phasekit.describe.Description`: heads, unless it says otherwise.
     """
 
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
     theory: ClassVar[Estimator] = "map"
+    takes: ClassVar[type[Description]] = Model
 
     def describe(self) -> dict[str, Any]:
         """Return name, version and settings as plain JSON values; ``get_procedure`` takes them back."""
         return {**super().describe(), "version": self.version}
 
-    def together(self, model: Model) -> Hashable:
-        """Return what models must agree in to be computed as one ensemble."""
-        return model.at(P=None)
+    def together(self, model: Any) -> Hashable:
+        """Return what models must agree in to be computed as one ensemble: heads in all but P, others in everything."""
+        return model.at(P=None) if isinstance(model, Model) else model
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Any) -> None:
         """Raise InputError if the procedure can't do this model, before any work is spent."""
 
-    def operations(self, model: Model) -> float:
+    def operations(self, model: Any) -> float:
         """Return about how many multiplications a task takes: to put the longest first."""
         return 1.0
 
@@ -142,6 +145,11 @@ class Procedure(Description, ABC):
     def shortened(self, length: int) -> Procedure:
         """Return a version with that many steps, to measure speed with."""
         return self
+
+    @classmethod
+    def predict(cls, models: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the theory's columns, by name, for models that aren't heads (those have their actions)."""
+        return [{} for _ in models]
 
     @abstractmethod
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:

@@ -1,33 +1,38 @@
 """Everything that a store holds, in one table or one labelled data set, theory beside measurement.
 
 The order is that of the tasks' parameters, not that in which they finished, and nothing depends on when or where they
-ran: two runs of the same sweep give the same files.
+ran: two runs of the same sweep give the same files. What isn't whole, or isn't understood by this version, is named and
+left out; no code is imported because a store names it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasekit.describe import Description
 from phasekit.errors import InputError
+from phasekit.extras import require
 from phasekit.fates import sort_networks
 from phasekit.files import atomic, write_netcdf
-from phasekit.model import Model
-from phasekit.runs.procedures import get_procedure
+from phasekit.model import Estimator, Model
+from phasekit.runs.procedures import PROCEDURES, Procedure
 from phasekit.runs.store.store import BrokenTask, Finished, Store
 from phasekit.runs.store.theory_columns import theory_rows
-from phasekit.runs.sweeps.task import Parameters
+from phasekit.runs.sweeps.task import read_model
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 FORMATS = (".nc", ".csv", ".parquet")
+_MULTIPLE = {"multiple": "P_multiple", "threshold": "P_threshold", "threshold_value": "P_threshold_value"}
 
 
 @dataclass(frozen=True)
@@ -38,14 +43,60 @@ class Collection:
     ----------
     table : DataFrame
         One row for each member of each task: its model (``score`` in words, ``score_*`` its parameters), ``data_seed``,
-        labels and numbers of the member, ``fate`` for networks, and ``theory_*`` for the model.
-    broken : ids and reasons of what couldn't be read
+        ``procedure`` and its ``procedure_version``, labels and numbers of the member, ``fate`` for networks, and
+        ``theory_*`` for the model. If P was written as a multiple of a threshold, ``P_multiple``, ``P_threshold`` (its
+        name) and ``P_threshold_value`` say which.
+    broken : ids and reasons of what couldn't be read, or isn't understood
     arrays : id to the arrays kept by that task
+    notes : what a reader should know about the tasks that are in the table
     """
 
     table: pd.DataFrame
     broken: dict[str, str]
     arrays: dict[str, dict[str, np.ndarray[Any, Any]]]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A finished task and what its parameters mean here.
+
+    ``model`` is None for a kind of model that this process doesn't know, ``procedure`` for such a procedure.
+    """
+
+    id: str
+    task: Finished
+    model: Description | None
+    procedure: type[Procedure] | None
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The model as plain values."""
+        return self.task.parameters["model"] if self.model is None else self.model.describe()
+
+    @property
+    def version(self) -> Any:
+        return self.task.parameters["estimator"].get("version")
+
+    @property
+    def name(self) -> str:
+        return str(self.task.parameters["estimator"]["name"])
+
+    @property
+    def theory(self) -> Estimator | None:
+        """The estimator that the numbers are to be held against, as recorded with them or as the procedure says."""
+        recorded = self.task.record.get("theory")
+        if recorded in ("map", "posterior"):
+            return "map" if recorded == "map" else "posterior"
+        return None if self.procedure is None else self.procedure.theory
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Where the task stands in the table."""
+        numbers = [value or 0 for value in self.described.values() if isinstance(value, int | float | None)]
+        words = [value for value in self.described.values() if not isinstance(value, int | float | None)]
+        kind = json.dumps([self.task.parameters["estimator"], words], sort_keys=True)
+        return kind, numbers, self.task.parameters["data_seed"]
 
 
 def collect(store: Store, tasks: Sequence[str] | None = None, *, theory: bool = True) -> Collection:
@@ -65,61 +116,92 @@ def collect(store: Store, tasks: Sequence[str] | None = None, *, theory: bool = 
     """
     import pandas as pd
 
-    finished: dict[str, Finished] = {}
-    broken: dict[str, str] = {}
+    entries, broken = [], {}
     for name in sorted(store.names() if tasks is None else store.names() & set(tasks)):
         try:
-            finished[name] = store.load(name)
-        except BrokenTask as reason:
+            entries.append(_entry(name, store.load(name)))
+        except (BrokenTask, InputError) as reason:
             broken[name] = str(reason)
-    if not finished:
-        raise InputError("store", str(store.path), "holds no finished task")
-    ordered = dict(sorted(finished.items(), key=lambda item: _order(item[1].parameters)))
-    models = [Model(**task.parameters["model"]) for task in ordered.values()]
-    columns = _theory(models, list(ordered.values())) if theory else [{} for _ in models]
-    parts = []
-    for (name, task), model, beside in zip(ordered.items(), models, columns, strict=True):
-        members = len(next(iter(task.values.values())))
-        fixed = {**_model_columns(model), "data_seed": task.parameters["data_seed"]}
-        fixed["procedure"] = task.parameters["estimator"]["name"]
-        rows = {name: [value] * members for name, value in fixed.items()}
-        values = {**rows, **task.values, **fates(task.values)}
-        parts.append(pd.DataFrame({**values, **{name: [value] * members for name, value in beside.items()}}))
-        parts[-1].insert(0, "task", name)
-    table = pd.concat(parts, ignore_index=True)
+    if not entries:
+        reasons = [": ".join(item) for item in broken.items()]
+        why = f" that can be read ({len(broken)} can't, the first: {reasons[0]})" if reasons else ""
+        raise InputError("store", str(store.path), f"holds no finished task{why}")
+    entries.sort(key=lambda entry: entry.order)
+    beside = _theory(entries) if theory else [{} for _ in entries]
+    table = pd.concat([_rows(*pair) for pair in zip(entries, beside, strict=True)], ignore_index=True)
     first = [name for name in table if not str(name).startswith("theory_")]
     table = table[[*first, *(name for name in table if name not in first)]]
-    return Collection(table, broken, {name: task.arrays for name, task in ordered.items() if task.arrays})
+    arrays = {entry.id: entry.task.arrays for entry in entries if entry.task.arrays}
+    return Collection(table, broken, arrays, list(_notes(entries)))
 
 
-def _order(parameters: Parameters) -> tuple[Any, ...]:
-    model = parameters["model"]
-    numbers = tuple(model.get(name) or 0 for name in ("V", "L", "P", "sigma_w", "sigma_g", "kappa"))
-    words = json.dumps([parameters["estimator"], model["score"], model["inputs"]], sort_keys=True)
-    return words, numbers, parameters["data_seed"]
+def _entry(name: str, task: Finished) -> _Entry:
+    """Raise InputError if the task's parameters describe nothing that this version knows."""
+    try:
+        procedure: type[Procedure] | None = PROCEDURES.find(task.parameters["estimator"]["name"])
+    except InputError:  # somebody's own, and its module isn't loaded
+        procedure = None
+    return _Entry(name, task, read_model(task.parameters, procedure), procedure)
 
 
-def _model_columns(model: Model) -> dict[str, Any]:
-    described = model.describe()
-    score = described.pop("score")
-    parameters = {
-        f"score_{name}": value if isinstance(value, int | float | str) else json.dumps(value)
-        for name, value in score.items()
-        if name != "name"
+def _rows(entry: _Entry, beside: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a task's rows: what is the same for all of its members, and the members' own values."""
+    import pandas as pd
+
+    multiple = entry.task.record.get("multiple") or {}
+    fixed = {
+        "task": entry.id,
+        **_columns(entry.described),
+        **{_MULTIPLE[name]: value for name, value in multiple.items() if name in _MULTIPLE},
+        "data_seed": entry.task.parameters["data_seed"],
+        "procedure": entry.name,
+        "procedure_version": entry.version,
     }
-    return {"score": score["name"], **parameters, **described}
+    values = {**entry.task.values, **fates(entry.task.values)}
+    members = len(next(iter(values.values())))
+    constant = {name: [value] * members for name, value in fixed.items()}
+    return pd.DataFrame({**constant, **values, **{name: [value] * members for name, value in beside.items()}})
 
 
-def _theory(models: Sequence[Model], tasks: Sequence[Finished]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [{} for _ in models]
-    kinds: dict[str, list[int]] = {}
-    for k, task in enumerate(tasks):
-        kinds.setdefault(json.dumps(task.parameters["estimator"], sort_keys=True), []).append(k)
-    for described, indices in kinds.items():
-        procedure = get_procedure(json.loads(described))
-        for k, row in zip(indices, theory_rows([models[k] for k in indices], procedure.theory), strict=True):
+def _columns(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description as columns: a described thing inside it gives its name, and its fields with a prefix."""
+    columns: dict[str, Any] = {}
+    for field_name, value in described.items():
+        if isinstance(value, Mapping) and "name" in value:
+            inner = {f"{field_name}_{name}": _plain(entry) for name, entry in value.items() if name != "name"}
+            columns = {field_name: value["name"], **inner, **columns}
+        else:
+            columns[field_name] = _plain(value)
+    return columns
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, int | float | str) else json.dumps(value)
+
+
+def _theory(entries: Sequence[_Entry]) -> list[dict[str, Any]]:
+    """Return the theory's columns of each task: of heads by their actions, of other models by their procedure."""
+    rows: list[dict[str, Any]] = [{} for _ in entries]
+    kinds: dict[Any, list[int]] = {}
+    for k, entry in enumerate(entries):
+        by = entry.theory if isinstance(entry.model, Model) else entry.procedure
+        if by is not None and entry.model is not None:
+            kinds.setdefault(by, []).append(k)
+    for by, indices in kinds.items():
+        models: list[Any] = [entries[k].model for k in indices]
+        found = theory_rows(models, by) if isinstance(by, str) else by.predict(models)
+        for k, row in zip(indices, found, strict=True):
             rows[k] = row
     return rows
+
+
+def _notes(entries: Iterable[_Entry]) -> Iterable[str]:
+    """Say which tasks are of procedures that this process has in another version, or doesn't have."""
+    for (name, version, procedure), count in Counter((e.name, e.version, e.procedure) for e in entries).items():
+        if procedure is None:
+            yield f"{count} tasks are of {name}, whose module isn't loaded: what it says about theory is left out"
+        elif version != procedure.version:
+            yield f"{count} tasks are of version {version} of {name}; this phasekit has version {procedure.version}"
 
 
 def fates(values: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
@@ -182,8 +264,7 @@ def save(collection: Collection, path: Path) -> None:
     InputError
         For another suffix, or a path that can't be written to.
     """
-    if path.suffix not in FORMATS:
-        raise InputError("out", str(path), f"must end in {', '.join(FORMATS)}")
+    check_format(path)
     if path.suffix == ".nc":
         write_netcdf(to_dataset(collection), path)
         return
@@ -192,3 +273,17 @@ def save(collection: Collection, path: Path) -> None:
             collection.table.to_csv(temporary, index=False, lineterminator="\n")
         else:
             collection.table.to_parquet(temporary, index=False)
+
+
+def check_format(path: Path) -> None:
+    """Refuse, before anything is computed, a path that a table can't be written to.
+
+    Raises
+    ------
+    InputError
+        For another suffix, or a package that is missing.
+    """
+    if path.suffix not in FORMATS:
+        raise InputError("out", str(path), f"must end in {', '.join(FORMATS)}")
+    if path.suffix == ".parquet":
+        require("pyarrow")

@@ -32,7 +32,7 @@ import socket
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,8 @@ class Finished:
     values, arrays : name to array
         See :class:`phasekit.runs.procedures.Outcome`.
     record : dict
-        How it was computed: precision, device, threads, ensemble, seconds, versions.
+        How it was computed: precision, device, threads, ensemble, seconds, versions; and the ``multiple`` of a
+        threshold that its P was written as in the sweep (:class:`phasekit.runs.sweeps.task.Multiple`).
     """
 
     parameters: Parameters
@@ -323,7 +324,8 @@ class Store:
 
 def _write_task(folder: Path, task: Task, outcome: Outcome, record: Mapping[str, Any], durable: bool) -> None:
     folder.mkdir()
-    for name, content in ((_STATE_POINT, task.state_point), (_RESULT, pack(task.id, outcome, record))):
+    multiple = {} if task.multiple is None else {"multiple": asdict(task.multiple)}
+    for name, content in ((_STATE_POINT, task.state_point), (_RESULT, pack(task.id, outcome, {**record, **multiple}))):
         with open(folder / name, "wb") as file:
             file.write(content)
             if durable:

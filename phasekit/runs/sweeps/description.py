@@ -39,21 +39,20 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from phasekit.describe import Description
 from phasekit.errors import InputError
-from phasekit.model import AXES, Model
+from phasekit.model import Model
 from phasekit.runs.procedures import Procedure, import_procedure
 from phasekit.runs.sweeps.axes import AxisValues, parse_values
 from phasekit.scores.registry import SCORES
 
 PRESETS = ("tiny", "quick", "full")
 Threshold = Literal["P1", "P2", "P_star"]
-#: Axes whose values are words or tables, and not numbers.
-WORD_AXES = ("score", "inputs")
-_INTEGER_AXES = ("P", "V", "L")
 
 
 class SweepErrors(InputError):
@@ -172,10 +171,11 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
         return _of_parts(raw, name, source, preset)
     for key, table in (("model", raw.model), ("axes", raw.axes)):
         checked(_import_scores, f"{key}.score", table.get("score"))
-    axes = {axis: checked(_axis, f"axes.{axis}", axis, values) for axis, values in raw.axes.items()}
-    fixed = {key: checked(_fixed, f"model.{key}", key, value) for key, value in raw.model.items() if key in AXES}
-    seeds = checked(_seeds, "seeds", raw.seeds)
     procedure = checked(import_procedure, "procedure", raw.procedure)
+    kind = Model if procedure is None else procedure.takes
+    axes = {axis: checked(_axis, f"axes.{axis}", kind, axis, values) for axis, values in raw.axes.items()}
+    fixed = {key: checked(_fixed, f"model.{key}", kind, key, value) for key, value in raw.model.items()}
+    seeds = checked(_seeds, "seeds", raw.seeds)
     both = sorted(set(raw.model) & set(raw.axes))
     mistakes += [
         str(InputError(f"{source}: model.{key}", raw.model[key], f"is an axis too (axes.{key}); leave one out"))
@@ -190,7 +190,7 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
     if isinstance(model.get("P"), AxisValues) and not both:  # a multiple of a threshold is an axis of one value
         axes["P"] = model.pop("P")
     if None not in (*axes.values(), *fixed.values()) and not both:
-        checked(_first_model, "model", model, axes)
+        checked(_first_model, "model", kind, model, axes)
     if mistakes:
         raise SweepErrors(mistakes)
     return Sweep(name, source, raw.about, preset, model, axes, seeds, procedure, measure, raw.along, raw.group)
@@ -277,30 +277,46 @@ def _import_scores(written: Any) -> None:
             _import_scores(entry)
 
 
-def _axis(name: str, written: Any) -> AxisValues | tuple[Any, ...]:
-    if name in WORD_AXES:
+def _axis(kind: type[Description], name: str, written: Any) -> AxisValues | tuple[Any, ...]:
+    """Read an axis over a field of a kind of model: numbers, or words and tables."""
+    if name not in kind.model_fields:
+        raise InputError("", name, f"an axis must be one of {', '.join(kind.model_fields)}")
+    if not _is_number(kind, name):
         values = tuple(written) if isinstance(written, list) else (written,)
         if not values:
             raise InputError("", written, "must hold at least one value")
         return values
-    if name not in AXES:
-        raise InputError("", name, f"an axis must be one of {', '.join((*AXES, *WORD_AXES))}")
     parsed = parse_values("", written)
-    if parsed.thresholds and name != "P":
-        raise InputError("", written, "only P can be multiples of a threshold")
+    if parsed.thresholds and not (name == "P" and issubclass(kind, Model)):
+        raise InputError("", written, "only P can be multiples of a threshold, and only of heads")
     return parsed
 
 
-def _fixed(name: str, written: Any) -> Any:
+def _fixed(kind: type[Description], name: str, written: Any) -> Any:
     """Read a number that all models share; it is written like an axis of one value."""
-    if not isinstance(written, str | list):
+    if not isinstance(written, str | list) or not _is_number(kind, name):
         return written
-    parsed = _axis(name, written)
+    parsed = _axis(kind, name, written)
     assert isinstance(parsed, AxisValues)
     values = parsed.resolve(lambda _: 1.0)
     if len(values) > 1:
         raise InputError("", written, f"must be one value; several belong under [axes], {name} = …")
     return parsed if parsed.thresholds else values[0]
+
+
+def _is_number(kind: type[Description], name: str) -> bool:
+    return name in kind.model_fields and _types(kind, name) <= {int, float, NoneType}
+
+
+def _types(kind: type[Description], name: str) -> set[Any]:
+    """Return the types that a field's annotation allows."""
+    annotation = kind.model_fields[name].annotation
+    return set(get_args(annotation)) or {annotation}
+
+
+def whole_numbers(kind: type[Description]) -> set[str]:
+    """Return the fields of a kind of model that hold whole numbers."""
+    return {name for name in kind.model_fields if _types(kind, name) <= {int, NoneType}}
 
 
 def _seeds(written: int | list[int]) -> tuple[int, ...]:
@@ -313,17 +329,16 @@ def _seeds(written: int | list[int]) -> tuple[int, ...]:
     return tuple(written)
 
 
-def _first_model(fields: Mapping[str, Any], axes: Mapping[str, Any]) -> None:
+def _first_model(kind: type[Description], fields: Mapping[str, Any], axes: Mapping[str, Any]) -> None:
     """Check the shared fields with the first value of every axis."""
     for key in fields:
-        if key not in Model.model_fields:
-            raise InputError(key, fields[key], f"unknown; fields are {', '.join(Model.model_fields)}")
+        if key not in kind.model_fields:
+            raise InputError(key, fields[key], f"unknown; fields are {', '.join(kind.model_fields)}")
     first = {name: values.first if isinstance(values, AxisValues) else values[0] for name, values in axes.items()}
     if isinstance(axes.get("P"), AxisValues) and axes["P"].thresholds:
         first["P"] = 1.0
-    elif "P" not in {**fields, **first}:
+    elif "P" in kind.model_fields and "P" not in {**fields, **first}:
         raise InputError("P", None, "missing: give it here or as an axis")
-    for name in _INTEGER_AXES:
-        if name in first and name in axes:
-            first[name] = round(first[name]) or 1
-    Model(**fields, **first)
+    for name in first.keys() & (whole_numbers(kind) | {"P"}):
+        first[name] = round(first[name]) or 1
+    kind(**fields, **first)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from typing import Any
 
+from phasekit.describe import Description
 from phasekit.errors import InputError
-from phasekit.model import INTEGER_AXES, Model
+from phasekit.model import Model
 from phasekit.runs.sweeps.axes import AxisValues
-from phasekit.runs.sweeps.description import Sweep, SweepErrors
-from phasekit.runs.sweeps.task import Task
+from phasekit.runs.sweeps.description import Sweep, SweepErrors, whole_numbers
+from phasekit.runs.sweeps.task import Multiple, Task
 
 
 def expand(sweep: Sweep) -> list[Task]:
@@ -26,50 +28,53 @@ def expand(sweep: Sweep) -> list[Task]:
     """
     if sweep.parts:
         return list({task.id: task for part in sweep.parts for task in expand(part)}.values())
-    models: dict[Model, None] = {}
+    models: dict[Description, Multiple | None] = {}
     mistakes: dict[str, None] = {}
     others = {name: values for name, values in sweep.axes.items() if name != "P"}
+    whole = whole_numbers(sweep.procedure.takes)
     for combination in product(*(_values(values) for values in others.values())):
-        chosen = dict(zip(others, combination, strict=True))
-        fields = {**sweep.model, **{name: _rounded(name, value) for name, value in chosen.items()}}
+        chosen = {name: round(x) if name in whole else x for name, x in zip(others, combination, strict=True)}
         try:
-            for model in _with_P(fields, sweep.axes.get("P")):
+            for model, multiple in _points(sweep.procedure.takes, {**sweep.model, **chosen}, sweep.axes.get("P")):
                 sweep.procedure.check(model)
-                models.setdefault(model)
+                models.setdefault(model, multiple)
         except InputError as error:
             where = ", ".join(f"{name} = {value}" for name, value in chosen.items())
             field = f"{sweep.source}: {error.field}{f' (at {where})' if where else ''}"
             mistakes.setdefault(str(InputError(field, error.value, error.allowed)))
     if mistakes:
         raise SweepErrors(list(mistakes))
-    return [Task(model, seed, sweep.procedure) for model in models for seed in sweep.seeds]
+    return [Task(model, seed, sweep.procedure, multiple) for model, multiple in models.items() for seed in sweep.seeds]
 
 
 def _values(values: AxisValues | tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(values.resolve(_no_threshold)) if isinstance(values, AxisValues) else values
 
 
-def _rounded(name: str, value: Any) -> Any:
-    return round(value) if name in INTEGER_AXES else value
-
-
-def _with_P(fields: dict[str, Any], axis: AxisValues | tuple[Any, ...] | None) -> list[Model]:
-    if axis is None:
-        return [Model(**fields)]
-    assert isinstance(axis, AxisValues)
-    values = axis.resolve(lambda name: threshold(Model(**{**fields, "P": None}), name))
-    return [Model(**{**fields, "P": float(max(1, round(value)))}) for value in values]
-
-
 def _no_threshold(name: str) -> float:
     raise InputError("axis", name, "only P can be multiples of a threshold")
 
 
-@cache
-def threshold(model: Model, name: str) -> float:
-    """Return the threshold that the theory of the map estimator predicts for a model: P1, P2, P_star or P_x.
+def _points(
+    kind: type[Description], fields: dict[str, Any], axis: AxisValues | tuple[Any, ...] | None
+) -> Iterator[tuple[Description, Multiple | None]]:
+    """Yield a model for each value of P, rounded to a whole number, and which multiple of a threshold it was."""
+    if axis is None:
+        yield kind(**fields), None
+        return
+    assert isinstance(axis, AxisValues)
+    for values, times in axis.parts:
+        name, unit = (None, 1.0) if times is None else threshold(Model(**{**fields, "P": None}), times)
+        for value in values:
+            multiple = None if name is None else Multiple(value, name, unit)
+            yield kind(**{**fields, "P": float(max(1, round(value * unit)))}), multiple
 
-    Of several names joined by "or", the first one counts that the model has.
+
+@cache
+def threshold(model: Model, name: str) -> tuple[str, float]:
+    """Return a threshold that the theory of the map estimator predicts for a model: its name, and the P.
+
+    Of several names joined by "or" (P1, P2, P_star, P_x), the first one counts that the model has.
 
     Raises
     ------
@@ -79,7 +84,7 @@ def threshold(model: Model, name: str) -> float:
     from phasekit.theory.transitions import find_transitions
 
     found = find_transitions(model, "map")
-    value = next((P for P in map(found.threshold, name.split(" or ")) if P is not None), None)
-    if value is None:
-        raise InputError("axes.P", name, f"{model.score.name} attention with V = {model.V}, L = {model.L} has none")
-    return value
+    for one in name.split(" or "):
+        if (P := found.threshold(one)) is not None:
+            return one, P
+    raise InputError("axes.P", name, f"{model.score.name} attention with V = {model.V}, L = {model.L} has none")

@@ -1,12 +1,13 @@
-"""One task of a sweep: networks (or theory) for one model and one data set."""
+"""One task of a sweep: what a procedure computes for one model and one data set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
+from phasekit.describe import Description
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.runs.procedures import Procedure, get_procedure
@@ -18,6 +19,23 @@ SCHEMA = 1
 _PROCEDURE = "estimator"
 
 
+@dataclass(frozen=True)
+class Multiple:
+    """P, written in a sweep as a multiple of a threshold.
+
+    Attributes
+    ----------
+    multiple : float
+    threshold : "P1", "P2", "P_star" or "P_x"
+    threshold_value : float
+        What the theory of the map estimator said it is when the sweep was expanded.
+    """
+
+    multiple: float
+    threshold: str
+    threshold_value: float
+
+
 class Parameters(TypedDict):
     """A task as plain JSON values in canonical form: what its id is the hash of.
 
@@ -27,30 +45,36 @@ class Parameters(TypedDict):
     model : what ``describe`` of the model returned
     data_seed : int
     estimator : name, version and settings of the procedure
+    kind : the class of the model as "module:Class", if it isn't a head
     """
 
     schema: int
     model: dict[str, Any]
     data_seed: int
     estimator: dict[str, Any]
+    kind: NotRequired[str]
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a task depends on, and nothing else: its id is the hash of it.
+    """What a task depends on: its id is the hash of it.
 
     Attributes
     ----------
-    model : Model, with P
+    model : Description
+        What the task is about: a :class:`phasekit.Model` with P, or whatever else the procedure takes.
     data_seed : int
         Names the data set; see :func:`phasekit.heads.draw_dataset`.
     procedure : Procedure
         What is done, with all its settings.
+    multiple : Multiple, optional
+        How the sweep came to the model's P. It plays no role in the id.
     """
 
-    model: Model
+    model: Description
     data_seed: int
     procedure: Procedure
+    multiple: Multiple | None = field(default=None, compare=False)
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -60,6 +84,7 @@ class Task:
             "model": self.model.describe(),
             "data_seed": self.data_seed,
             _PROCEDURE: self.procedure.describe(),
+            **({} if isinstance(self.model, Model) else {"kind": kind_of(type(self.model))}),
         }
         return canonical(described)  # type: ignore[no-any-return]
 
@@ -82,8 +107,9 @@ class Task:
         InputError
             For parameters of another schema, or that describe no task.
         """
-        parameters = check_parameters(parameters)
-        return cls(Model(**parameters["model"]), parameters["data_seed"], get_procedure(parameters["estimator"]))
+        checked = check_parameters(parameters)
+        procedure = get_procedure(checked["estimator"])
+        return cls(procedure.takes(**checked["model"]), checked["data_seed"], procedure)
 
 
 def check_parameters(found: Mapping[str, Any]) -> Parameters:
@@ -102,3 +128,25 @@ def check_parameters(found: Mapping[str, Any]) -> Parameters:
     if not isinstance(found[_PROCEDURE].get("name"), str):
         raise InputError(_PROCEDURE, found[_PROCEDURE], "has no name")
     return cast(Parameters, found)
+
+
+def read_model(parameters: Parameters, procedure: type[Procedure] | None) -> Description | None:
+    """Return what a task is about; None if only its procedure, which this process doesn't know, could tell.
+
+    Raises
+    ------
+    InputError
+        If the parameters describe nothing of that kind.
+    """
+    if "kind" not in parameters:
+        return Model(**parameters["model"])
+    if procedure is None:
+        return None
+    if parameters["kind"] != kind_of(procedure.takes):
+        raise InputError("kind", parameters["kind"], f"{procedure.__name__} takes {kind_of(procedure.takes)}")
+    return procedure.takes(**parameters["model"])
+
+
+def kind_of(kind: type[Description]) -> str:
+    """Return how a task says what kind of model it is about, if that isn't a head."""
+    return f"{kind.__module__}:{kind.__qualname__}"
