@@ -25,7 +25,7 @@ from phasekit.drawing.presets import Preset
 from phasekit.evidence import to_zero_step
 from phasekit.heads import Selection, build_energy
 from phasekit.model import Estimator, Model
-from phasekit.samplers import HMC, SGLD, Samples
+from phasekit.samplers import HMC, SGLD, HeadsTarget, Samples, stiffest_curvature
 from phasekit.samplers.diagnostics import MIXED
 from phasekit.tasks.copy import draw_dataset
 from phasekit.theory.action import action_for
@@ -55,8 +55,6 @@ STEPS = {
 LONGEST = 0.1
 #: Chains start at both ends, which steps as long as those above don't bear, so they begin where HMC takes them.
 BEGIN, BEGIN_WARMUP = HMC(leaps=8), 150
-#: Power iterations for the stiffest curvature, and how far gradients are apart, in units of the prior.
-POWER, NUDGE = 40, 1e-4
 #: Time between two draws, and warm-up as a share of a run.
 SPACING, WARMUP = 0.25, 0.15
 #: What is compared. Order parameters of linear attention under the posterior: roots of second moments.
@@ -151,8 +149,8 @@ def sgld_rows(model: Model, P: dict[float, int], preset: Preset) -> pd.DataFrame
     parts = []
     for ratio, each in P.items():
         begin, time = begun(model, each, preset), longer * TIMES[model.score.name][ratio]
-        stiffest = stiffest_curvature(begin.samples())
-        steps = steps_from(stiffest, STEPS[preset.name, model.score.name])
+        curvature = stiffest(begin.samples())
+        steps = steps_from(curvature, STEPS[preset.name, model.score.name])
         runs = [well_rows(sgld(begin, step, time).samples()) for step in steps]
         zero = over_data(at_zero_step(steps, runs))
         zero = zero[zero["quantity"].isin(sampled)].assign(quantity=lambda t: t["quantity"].map(sampled))
@@ -160,7 +158,7 @@ def sgld_rows(model: Model, P: dict[float, int], preset: Preset) -> pd.DataFrame
             root = np.sqrt(zero["mean"].clip(lower=0)).where(zero["quantity"].isin(ROOTS), zero["mean"])
             slope = (0.5 / root).where(zero["quantity"].isin(ROOTS), 1.0)
             zero = zero.assign(mean=root, error=zero["error"] * slope)
-        parts.append(zero.assign(runs=data, step=max(steps), stiffest=stiffest).drop(columns="mcse"))
+        parts.append(zero.assign(runs=data, step=max(steps), stiffest=curvature).drop(columns="mcse"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -186,30 +184,13 @@ def steps_from(stiffest: float, shares: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(float(f"{first * share / shares[0]:.2g}") for share in shares)
 
 
-def stiffest_curvature(samples: Samples) -> float:
-    """Return the largest eigenvalue of the energy's Hessian, in units of the prior, over the last head of all chains.
-
-    By power iteration, from below, to about a per cent; Hessian times vector is a central difference of gradients.
-    """
+def stiffest(samples: Samples) -> float:
+    """Return the largest curvature of the energy, in units of the prior, at the last heads of all chains."""
     data, model = samples.posterior, samples.model
     labels = zip(data.P.values.tolist(), data.data_seed.values.tolist(), strict=True)
     energy = build_energy([draw_dataset(model.at(P=float(P)), seed) for P, seed in labels], dtype="float64")
-    scales = (model.sigma_w, model.sigma_g)
-    ends = samples.final()
-    heads = [torch.from_numpy(ends[name]).to(energy.device, energy.dtype) for name in ("W", "G")]
-    vectors = [torch.ones_like(part) + part for part in heads]
-    norm = torch.ones(heads[0].shape[:2])
-    for _ in range(POWER):
-        norm = sum((v.square().sum((-2, -1)) for v in vectors), torch.zeros(())).sqrt()
-        vectors = [v / norm[..., None, None] for v in vectors]
-        ends = [
-            energy.energy_and_gradient(
-                *(h + sign * NUDGE * s * v for h, s, v in zip(heads, scales, vectors, strict=True))
-            )
-            for sign in (1, -1)
-        ]
-        vectors = [s * (up - down) / (2 * NUDGE) for s, up, down in zip(scales, ends[0][1:], ends[1][1:], strict=True)]
-    return float(sum((v.square().sum((-2, -1)) for v in vectors), torch.zeros(())).sqrt().max())
+    target = HeadsTarget(energy, data.sizes["chain"])
+    return stiffest_curvature(target, {name: torch.from_numpy(part) for name, part in samples.final().items()})
 
 
 def at_zero_step(steps: tuple[float, ...], runs: list[pd.DataFrame]) -> pd.DataFrame:

@@ -164,11 +164,8 @@ def rate(table: pd.DataFrame) -> dict[str, float]:
     -------
     ``a``, ``a_error``, ``chi2`` with ``dof`` = rows − 3; ``nu``, ``nu_error`` between the two smallest d of the rows
     """
-    x = 1 / table["d"].to_numpy()
-    design = np.column_stack([np.ones_like(x), x, x**2]) / table["error"].to_numpy()[:, None]
-    target = table["mean"].to_numpy() / table["error"].to_numpy()
-    covariance = np.linalg.inv(design.T @ design)
-    fit = covariance @ design.T @ target
+    x, mean, error = 1 / table["d"].to_numpy(), table["mean"].to_numpy(), table["error"].to_numpy()
+    fit, covariance = np.polyfit(x, mean, 2, w=1 / error, cov="unscaled")
     limit = table[np.isinf(table["d"])].iloc[0]
     near, far = (table[table["d"] == d].iloc[0] for d in np.sort(table["d"])[:2])
     gaps = [abs(row["mean"] - limit["mean"]) for row in (near, far)]
@@ -178,7 +175,7 @@ def rate(table: pd.DataFrame) -> dict[str, float]:
     return {
         "a": float(fit[1]),
         "a_error": float(np.sqrt(covariance[1, 1])),
-        "chi2": float(((design @ fit - target) ** 2).sum()),
+        "chi2": float((((np.polyval(fit, x) - mean) / error) ** 2).sum()),
         "dof": len(table) - 3,
         "nu": float(np.log(gaps[0] / gaps[1]) / span),
         "nu_error": float(np.linalg.norm(parts) / span),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from figures.agreement import _agreement, agreement, size_dependence
-from figures.agreement._agreement import at_zero_step, begun, steps_from, stiffest_curvature, theory
+from figures.agreement._agreement import at_zero_step, begun, steps_from, stiffest, theory
 from figures.agreement._agreement_tables import notes, summary
 from figures.posterior._samplings import Sampling
 from phasekit.drawing.plotting import PAGE
@@ -70,7 +70,7 @@ def test_stiffest_curvature_is_the_largest_eigenvalue_of_the_hessian(score, fold
             x = torch.cat([W.ravel(), G.ravel()]) / units
             hessian = torch.stack([(gradient(x + 1e-5 * e) - gradient(x - 1e-5 * e)) / 2e-5 for e in torch.eye(25)])
             largest.append(torch.linalg.eigvalsh((hessian + hessian.T) / 2)[-1].item())
-    assert stiffest_curvature(samples) == pytest.approx(max(largest), rel=0.01)
+    assert stiffest(samples) == pytest.approx(max(largest), rel=0.01)
 
 
 def test_theory_of_linear_attention_is_the_root_of_second_moments():
