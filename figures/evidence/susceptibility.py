@@ -19,7 +19,7 @@ import pandas as pd
 from figures.evidence._evidence import loops
 from phasekit.drawing.plotting import SYMBOLS, draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.drawing.presets import Preset
-from phasekit.evidence import Loop, posterior_place, susceptibility
+from phasekit.evidence import Loop, posterior_passage, susceptibility
 from phasekit.model import Model
 from phasekit.samplers.diagnostics import MIXED
 from phasekit.theory.action import action_for
@@ -46,7 +46,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
     with style():
         figure, panels = new_figure(2, height=5.0)
         for axes, (model, loop) in zip(panels, loops(preset), strict=True):
-            place = posterior_place(model)
+            place = posterior_passage(model)
             rows = pd.concat([sampled(loop, place.P), theory(loop, place, preset)], ignore_index=True)
             tables.append(rows.assign(score=model.score.name, relative=rows["P"] / place.P))
             _draw(axes, tables[-1])

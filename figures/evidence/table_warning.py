@@ -16,7 +16,7 @@ from figures._tables import with_error, write_table
 from figures.evidence._evidence import loops
 from phasekit.drawing.plotting import SYMBOLS
 from phasekit.drawing.presets import Preset
-from phasekit.evidence import EarlyWarning, early_warning, posterior_place
+from phasekit.evidence import EarlyWarning, early_warning, posterior_passage
 from phasekit.theory.transitions import Passage
 
 
@@ -24,7 +24,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
     """Write the tests and the indicators as CSV and Markdown."""
     tests, indicators = [], []
     for model, loop in loops(preset):
-        passage = posterior_place(model)
+        passage = posterior_passage(model)
         name = "aG" if model.score.normalised else "c1"
         up = loop.data[name].isel(dataset=0, drop=True).sel(direction="up")
         symbol = SYMBOLS[passage.name].strip("$").replace("^", "").replace("_", "")

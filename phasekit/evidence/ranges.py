@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from phasekit.checks import whole_number
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import Passage, find_transitions
 
-#: Sweeps begin and end this factor beyond the spinodals, so that both directions meet.
+#: Loops begin and end this factor beyond the spinodals, so that both directions meet.
 _MARGIN = 1.4
 #: P relative to a continuous passage.
 _AROUND = (0.35, 1.8)
@@ -17,7 +18,7 @@ _AROUND = (0.35, 1.8)
 _BEYOND = 3.0
 
 
-def posterior_place(model: Model) -> Passage:
+def posterior_passage(model: Model) -> Passage:
     """Return the first passage in the posterior of a model; takes seconds.
 
     Raises
@@ -34,13 +35,12 @@ def posterior_place(model: Model) -> Passage:
 
 
 def loop_sizes(passage: Passage, count: int = 12) -> tuple[int, ...]:
-    """Return data set sizes for a sweep or for susceptibilities, from well before the transition to well after."""
-    if count < 2:
-        raise InputError("count", count, "must be at least 2")
-    if passage.window is None:
-        low, high = (passage.P * factor for factor in _AROUND)
-    else:
-        low, high = passage.window[0] / _MARGIN, passage.window[1] * _MARGIN
+    """Return data set sizes for a loop or for susceptibilities, from well before the transition to well after."""
+    low, high = (passage.P * factor for factor in _AROUND)
+    if passage.window is not None:
+        below, above = passage.window
+        low, high = below / _MARGIN, (above * _MARGIN if np.isfinite(above) else high)
+    count = whole_number("count", count, 2)
     return tuple(int(P) for P in np.unique(np.geomspace(low, high, count).round()))
 
 
@@ -54,8 +54,7 @@ def windows(model: Model, count: int = 20) -> tuple[tuple[float, ...], float]:
     InputError
         Without P, or if there is no theory of this model's posterior.
     """
-    if count < 2:
-        raise InputError("windows", count, "must be at least 2")
+    count = whole_number("windows", count, 2)
     found = find_minima(model, "posterior")
     name = "aG" if model.score.normalised else "cG"
     here, variance = found.order_parameters[name], found.variance(name)

@@ -37,8 +37,8 @@ def known():
     """Look the theory's transitions up."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hysteresis, "find_transitions", transitions)
-        patch.setattr(susceptibility, "posterior_place", place)
-        patch.setattr(table_warning, "posterior_place", place)
+        patch.setattr(susceptibility, "posterior_passage", place)
+        patch.setattr(table_warning, "posterior_passage", place)
         yield
 
 

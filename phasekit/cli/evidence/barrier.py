@@ -47,13 +47,13 @@ def barrier(
     """
     model = options.model()
     require("pymbar")
-    from phasekit.evidence import Undecided, free_energy, posterior_place, umbrella
+    from phasekit.evidence import Undecided, free_energy, posterior_passage, umbrella
     from phasekit.evidence import barrier as find_barrier
     from phasekit.evidence import windows as place_windows
     from phasekit.samplers import HMC
 
     with working("sampling umbrella windows"):
-        P = [float(round(posterior_place(model).P))] if size is None else parse_sizes(size, least=1, most=1)
+        P = [float(round(posterior_passage(model).P))] if size is None else parse_sizes(size, least=1, most=1)
         model = model.at(P=P[0])
         check_room(model)
         centres, stiffness = place_windows(model, windows)

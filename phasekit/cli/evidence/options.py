@@ -59,10 +59,10 @@ class LoopOptions:
         real_number("step", self.step, above=0)
         if written is not None:
             return [int(size) for size in parse_sizes(written, least=2)]
-        from phasekit.evidence import loop_sizes, posterior_place
+        from phasekit.evidence import loop_sizes, posterior_passage
 
         with working("locating the transition"):
-            return list(loop_sizes(posterior_place(model)))
+            return list(loop_sizes(posterior_passage(model)))
 
     def loop(self, model: Model, sizes: str | None) -> Loop:
         """Take chains up and down in P; see :meth:`sizes`.

@@ -30,12 +30,12 @@ def warning(
     Exit status 1 if chains at some P before the event disagree: their fluctuations say nothing.
     """
     model = options.model()
-    from phasekit.evidence import early_warning, posterior_place
+    from phasekit.evidence import early_warning, posterior_passage
     from phasekit.evidence.early_warning import check_trend
 
     P = chains.sizes(model, sizes)
     with working("locating the transition"):
-        at = posterior_place(model).P if event is None else event
+        at = posterior_passage(model).P if event is None else event
     check_trend(P, at, chains.draws)
     loop = chains.loop_at(model, P)
     name = "aG" if model.score.normalised else "c1"
