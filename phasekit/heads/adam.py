@@ -114,31 +114,34 @@ class AdamEnsemble:
         self._count.copy_(state["count"])
         self.steps_done = int(state["steps_done"])
 
-    @torch.no_grad()
     def run(self, steps: int, progress: Progress | None = None) -> None:
         """Take that many steps (of the ``settings.steps`` that the learning rate is planned for)."""
         for _ in range(steps):
             self._set_gradient()
-            adam(
-                [self._flat],
-                [self._gradient],
-                [self._mean],
-                [self._square],
-                [],
-                [self._count],
-                fused=True,
-                amsgrad=False,
-                beta1=self.settings.beta1,
-                beta2=self.settings.beta2,
-                lr=self.settings.rate_at(self.steps_done),
-                weight_decay=0.0,
-                eps=self.settings.eps,
-                maximize=False,
-            )
+            self._update()
             self.steps_done += 1
             finished = self.steps_done == self.settings.steps
             if progress is not None and (finished or self.steps_done % _REPORT_EVERY == 0):
                 progress(self.steps_done, self.settings.steps)
+
+    @torch.no_grad()
+    def _update(self) -> None:
+        adam(
+            [self._flat],
+            [self._gradient],
+            [self._mean],
+            [self._square],
+            [],
+            [self._count],
+            fused=True,
+            amsgrad=False,
+            beta1=self.settings.beta1,
+            beta2=self.settings.beta2,
+            lr=self.settings.rate_at(self.steps_done),
+            weight_decay=0.0,
+            eps=self.settings.eps,
+            maximize=False,
+        )
 
 
 def _views(flat: Tensor, like: Tensors) -> dict[str, Tensor]:
