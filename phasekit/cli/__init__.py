@@ -23,6 +23,7 @@ _TORCH_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Storage size 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``phasekit`` with the given arguments (default: those of the process) and exit with its status."""
     _make_streams_usable()
+    sys.path.append(os.getcwd())  # where scores and procedures of the user's own may lie, named module:Class
     os.environ["MPLBACKEND"] = "agg"  # pictures are files; matplotlib would refuse a misspelt backend, after the work
     status = DONE
     try:

@@ -37,7 +37,7 @@ def compare(
     options: ModelOptions,
     scores: Annotated[
         str | None,
-        typer.Option("--scores", metavar="LIST", help="Joined by commas: softmax,ssa:n=2:b=1,entmax:alpha=1.5."),
+        typer.Option("--scores", metavar="LIST", help="Joined by commas: softmax,ssa:n=2,mixture:scores=softmax+ssa."),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("build/compare"),
     json: JsonOption = False,

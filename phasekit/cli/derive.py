@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from phasekit.cli.output import working, write
 from phasekit.errors import InputError
 
@@ -26,6 +28,8 @@ def derive(name: str | None, latex: bool) -> None:
 
     if name is not None and name not in DERIVATIONS:
         raise InputError("derivation", name, f"unknown; choose from {', '.join(DERIVATIONS)}")
+    if sys.flags.optimize > 1:
+        raise InputError("PYTHONOPTIMIZE", sys.flags.optimize, "removes the words of all steps; must be at most 1")
     with working(f"deriving {name or 'everything'}"):
         if latex:
             chosen = DERIVATIONS.values() if name is None else [DERIVATIONS[name]]

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from phasekit.errors import InputError
 from phasekit.model import AXES, Estimator, Inputs, Model
-from phasekit.scores import get_score, names
+from phasekit.scores import get_score, names, parse_score
 from phasekit.scores.registry import score_types
 
 MODEL_PANEL = "The model"
@@ -26,7 +26,11 @@ SCORE_PANEL = "Parameters of the score function"
 
 _ESTIMATORS = ", ".join(get_args(Estimator))
 _OPTIONS = {  # field of the model (or what stands beside it): option, what it takes, help
-    "score": ("--score", "NAME", f"Score function: {', '.join(names())} (default softmax)."),
+    "score": (
+        "--score",
+        "NAME",
+        f"Score function: {', '.join(names())} (default softmax), or module:Class.",
+    ),
     "inputs": ("--inputs", "NAME", f"What queries and keys see: {', '.join(get_args(Inputs))} (default positional)."),
     "estimator": (
         "--estimator",
@@ -64,7 +68,7 @@ class ModelOptions:
             if name in given:
                 raise InputError(name, given[name], "given as a number and as an axis; leave one of them out")
         own = {**self.score_parameters, **{name: value for name, value in axes.items() if name not in AXES}}
-        score = get_score(self.fields.get("score", "softmax"), **own)
+        score = get_score(parse_score(self.fields.get("score", "softmax")), **own)
         return Model(**{**self.fields, **{name: value for name, value in axes.items() if name in AXES}, "score": score})
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from phasekit.checkpoint import Tensors
 from phasekit.errors import InputError
-from phasekit.model import Model
+from phasekit.model import Model, given_model
 from phasekit.tasks.copy import Dataset
 
 
@@ -185,8 +185,8 @@ def common_model(models: Sequence[Model]) -> Model:
     """
     if not models:
         raise InputError("models", [], "at least one is needed")
-    first = models[0]
-    for model in models[1:]:
+    first = given_model(models[0], "give its models as a list")
+    for model in map(given_model, models[1:]):
         if model.at(P=first.P) != first:
             raise InputError("models", str(model), "all models of one ensemble must agree in everything but P")
     if not first.score.uses_logits:

@@ -14,7 +14,7 @@ from torch import Tensor
 from phasekit.checks import distinct, one_of, whole_number
 from phasekit.heads.energy import common_model
 from phasekit.heads.starts import STARTS, draw_starts
-from phasekit.model import Model
+from phasekit.model import Model, given_list
 from phasekit.tasks.copy import Dataset, draw_dataset
 
 
@@ -88,6 +88,6 @@ def draw_datasets(models: Model | Sequence[Model], data_seeds: Sequence[int]) ->
     InputError
         For models that differ in more than P, and whatever :func:`phasekit.tasks.copy.draw_dataset` refuses.
     """
-    models = [models] if isinstance(models, Model) else list(models)
+    models = given_list(models)
     common_model(models)
     return [draw_dataset(model, seed) for model, seed in product(models, distinct("data_seeds", data_seeds))]

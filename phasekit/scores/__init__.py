@@ -18,6 +18,7 @@ from phasekit.scores.ssa import SSA
 from phasekit.scores.temperature import TemperatureSoftmax
 
 if TYPE_CHECKING:
+    from phasekit.scores.check import check_score
     from phasekit.scores.parameters import ScoreParameters, learned_values, parameter_groups
 
 for _score in (CosFormer, Entmax, Linear, Mixture, PerHead, SASoftmax, Softmax, Sparsemax, SSA, TemperatureSoftmax):
@@ -37,6 +38,7 @@ __all__ = [
     "Softmax",
     "Sparsemax",
     "TemperatureSoftmax",
+    "check_score",
     "get_score",
     "learned_values",
     "names",
@@ -48,6 +50,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import what needs torch on first use only."""
+    if name == "check_score":
+        return importlib.import_module("phasekit.scores.check").check_score
     if name in ("ScoreParameters", "learned_values", "parameter_groups"):
         return getattr(importlib.import_module("phasekit.scores.parameters"), name)
     raise AttributeError(f"module 'phasekit.scores' has no attribute {name!r}")

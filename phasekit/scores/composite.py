@@ -21,7 +21,7 @@ class Composite(Score):
 
     Parameters
     ----------
-    scores : tuple of Score, or of what ``get_score`` takes, or one string of names joined by commas
+    scores : tuple of Score, or of what ``get_score`` takes, or one string of names joined by commas or +
         At least one.
     """
 
@@ -29,14 +29,14 @@ class Composite(Score):
         default=("softmax", "ssa"),
         validate_default=True,
         min_length=1,
-        description="names joined by commas",
+        description="names joined by commas or +",
     )
 
     @field_validator("scores", mode="before")
     @classmethod
     def _read_scores(cls, given: Any) -> Any:
         if isinstance(given, str):
-            given = [name.strip() for name in given.split(",")]
+            given = [name.strip() for name in given.replace("+", ",").split(",")]
         return tuple(get_score(score) for score in given)
 
     @property

@@ -28,18 +28,18 @@ class Mixture(Composite):
     Parameters
     ----------
     scores : component scores
-    shares : tuple of float, or one string of numbers joined by commas, optional
+    shares : tuple of float, or one string of numbers joined by commas or +, optional
         The w_c: not negative, summing to 1. Equal by default. Learned shares start from here, above 0.
     """
 
     name: ClassVar[str] = "mixture"
 
-    shares: tuple[float, ...] | None = Field(default=None, description="numbers joined by commas")
+    shares: tuple[float, ...] | None = Field(default=None, description="numbers joined by commas or +")
 
     @field_validator("shares", mode="before")
     @classmethod
     def _read_shares(cls, given: Any) -> Any:
-        return given.split(",") if isinstance(given, str) else given
+        return given.replace("+", ",").split(",") if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _check_shares(self) -> Mixture:

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from phasekit.files import write_netcdf
-from phasekit.model import Estimator, Grid
+from phasekit.model import Estimator, Grid, given_grid
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import THRESHOLDS, transition_table
 from phasekit.theory.transitions.table import model_attributes
@@ -42,7 +42,7 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     InputError
         If P is neither an axis nor in the base model, or there is no theory for the score and estimator.
     """
-    minima = find_minima(grid, estimator)
+    minima = find_minima(given_grid(grid), estimator)
     names = list(grid.axes)
     share = minima.copying_share[..., 0]
     nothing = np.all([values[..., 0] == 0 for values in minima.order_parameters.values()], axis=0)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasekit.model import Estimator, Grid, Model, Parameters
+from phasekit.model import Estimator, Grid, Model, Parameters, given_models
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array, Covariance, Posterior, StationaryPoints, eigenvalues
 from phasekit.theory.action.search import stationary_points
@@ -144,6 +144,7 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
         If no minimum was found for a single model, or for none of a grid: every action has one, so the search failed.
         Other models of a grid without one have a ``count`` of 0.
     """
+    models = given_models(models)
     model = models if isinstance(models, Model) else models.base
     action = action_for(model, estimator)
     parameters = models.parameters()

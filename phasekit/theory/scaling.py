@@ -13,8 +13,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from phasekit.checks import number_array
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Grid, Model
+from phasekit.model import Estimator, Grid, Model, given_model
 from phasekit.theory.action.base import Array
 from phasekit.theory.closed_forms import closed_forms_of
 from phasekit.theory.transitions import THRESHOLDS, transition_table
@@ -79,8 +80,8 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     InputError
         For an unknown quantity, one that the score doesn't have, or fewer than 5 values.
     """
-    forms = closed_forms_of(quantity, model.score)
-    grid = Grid(model, {axis: np.sort(np.asarray(values, dtype=float))})
+    forms = closed_forms_of(quantity, given_model(model).score)
+    grid = Grid(model, {axis: np.sort(number_array(axis, values))})
     if grid.shape[0] < 5:
         raise InputError(axis, grid.axes[axis].tolist(), "a scaling law needs at least 5 values")
     table = transition_table(grid, estimator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from phasekit.model import Estimator, Model
+from phasekit.model import Estimator, Model, given_model
 from phasekit.theory.action import action_for
 from phasekit.theory.transitions.course import course_of
 from phasekit.theory.transitions.passage import Passage
@@ -68,6 +68,7 @@ def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:
     ArithmeticError
         If the search failed.
     """
+    model = given_model(model, "for a grid there is transition_table")
     action = action_for(model, estimator)
     p = parameters_without_P(model).ravel()
     course = course_of(action)

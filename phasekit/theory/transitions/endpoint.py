@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Grid, Model, Parameters, axes_of
+from phasekit.model import Estimator, Grid, Model, Parameters, axes_of, given_models
 from phasekit.theory import solve
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array, Curved
@@ -78,6 +78,7 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
         If the axis is none of the model's numbers, is an axis of the grid or P, the interval is empty or leads out of
         what the score allows, or the action's stationary points aren't one curve (linear attention).
     """
+    models = given_models(models)
     base = models if isinstance(models, Model) else models.base
     action = action_for(base, estimator)
     _check(base, models, family, action)

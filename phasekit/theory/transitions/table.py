@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Grid, Model, Parameters
+from phasekit.model import Estimator, Grid, Model, Parameters, given_grid
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array
 from phasekit.theory.transitions.course import course_of
@@ -58,6 +58,7 @@ def transition_table(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     InputError
         If P is an axis, or there is no theory for the score and estimator.
     """
+    grid = given_grid(grid)
     action = action_for(grid.base, estimator)
     parameters = parameters_without_P(grid)
     located = locate(action, parameters.ravel())
