@@ -4,7 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from phasekit.cli.evidence.options import SweepOptions, takes_sweep
+from phasekit.cli.evidence.options import LoopOptions, takes_loop
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.errors import InputError
 from phasekit.model import Model
@@ -102,8 +102,8 @@ def sweep_read(arguments, **defaults):
 
     @app.command()
     @takes_model(without=("P",))
-    @takes_sweep(**defaults)
-    def command(options: ModelOptions, *, chains: SweepOptions, loud: bool = False) -> None:
+    @takes_loop(**defaults)
+    def command(options: ModelOptions, *, chains: LoopOptions, loud: bool = False) -> None:
         received.append((options, chains, loud))
 
     CliRunner().invoke(app, arguments, catch_exceptions=False, standalone_mode=False)
@@ -115,7 +115,7 @@ def test_options_of_a_sweep_come_as_one_object():
     options, chains, loud = sweep_read("-V 8 -L 16 --members 3 --step 0.2 --data-seed 5 --loud", **defaults)
     assert options.model() == Model(V=8, L=16)
     assert loud
-    assert chains == SweepOptions(draws=40, thin=6, members=3, warmup=120, step=0.2, data_seed=5, seed=0)
+    assert chains == LoopOptions(draws=40, thin=6, members=3, warmup=120, step=0.2, data_seed=5, seed=0)
     _, chains, loud = sweep_read("--seed 7 --warmup 9 --draws 30", thin=1, members=2, draws=50)
     assert not loud
-    assert chains == SweepOptions(draws=30, thin=1, members=2, warmup=9, step=0.08, data_seed=0, seed=7)
+    assert chains == LoopOptions(draws=30, thin=1, members=2, warmup=9, step=0.08, data_seed=0, seed=7)
