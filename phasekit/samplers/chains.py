@@ -175,7 +175,10 @@ class Chains:
         return {**self.state.tensors(), **self._sums, "draws": draws}
 
     def _resume(self, tensors: dict[str, Tensor]) -> None:
-        self.recorded = list(tensors.pop("draws").numpy())
-        for name, total in self._sums.items():
-            total.copy_(tensors.pop(name))
-        self.state.restore(tensors)
+        try:
+            self.recorded = list(tensors.pop("draws").numpy())
+            for name, total in self._sums.items():
+                total.copy_(tensors.pop(name))
+            self.state.restore(tensors)
+        except (KeyError, RuntimeError) as error:  # a name is missing, or its shape is another
+            raise InputError("checkpoint", str(error), "is not the state of these chains") from None

@@ -3,6 +3,7 @@
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -83,6 +84,7 @@ def assert_same(now, then, rtol, tasks=None):
     if tasks is not None:
         now, then = (table[table["task"].isin(tasks)].reset_index(drop=True) for table in (now, then))
     assert len(then) > 0
+    then = then.dropna(axis="columns", how="all")  # columns of other tasks
     pd.testing.assert_frame_equal(now[list(then.columns)], then, rtol=rtol, atol=1e-12, check_dtype=False)
 
 
@@ -93,6 +95,28 @@ def test_it_is_read_with_the_same_numbers(old):
     found = look(store)
     assert (found.tasks, found.done, found.failed, found.missing) == (8, 5, 0, 3)
     assert_same(collected(store), before, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["old_adam", "old_sgld"])
+@pytest.mark.parametrize("content", ["arrays", "text", "of another run"])
+def test_a_checkpoint_of_something_else_is_named_and_the_work_begins_anew(old, name, content):
+    store, _, after = old
+    sizes = {path: path.stat().st_size for path in store.checkpoints.iterdir()}
+    adam, sgld = sorted(sizes, key=lambda path: -sizes[path])
+    path, other = (adam, sgld) if name == "old_adam" else (sgld, adam)
+    if content == "arrays":
+        np.savez(path, W=np.zeros(3), notes=np.ones((2, 2)))
+    else:
+        path.write_bytes(b"mine" if content == "text" else other.read_bytes())
+    sweep = read_sweep(SWEEPS[name], name=name, source=f"{name}.toml")
+    before, notes = store.names(), Notes()
+    summary = run_sweep(sweep, expand(sweep), store, Here(), notes)
+    assert summary.status == 0
+    (remark,) = notes.remarks
+    assert remark.startswith(f"checkpoint {path.name} ")
+    assert remark.endswith("begins anew")
+    measured = after[[column for column in after if not column.startswith("theory_")]]
+    assert_same(collect(store, theory=False).table, measured, RESUMED, store.names() - before)
 
 
 def test_it_is_resumed_from_its_checkpoints(old):

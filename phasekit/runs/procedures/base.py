@@ -57,12 +57,15 @@ class Workplace:
         Seconds between two checkpoints.
     stop_file : path, optional
         When it appears, whoever works here should save a checkpoint and raise :class:`Stopped`.
+    notes : list of str
+        What the user should know about the work.
     """
 
     device: str = "cpu"
     checkpoint: Path | None = None
     save_every: float = 60.0
     stop_file: Path | None = None
+    notes: list[str] = field(default_factory=list)
     _saved: float = field(default_factory=time.monotonic, repr=False)
 
     def must_stop(self) -> bool:
@@ -98,6 +101,7 @@ class Workplace:
         except InputError as error:
             if error.field != "checkpoint" or self.checkpoint is None:
                 raise
+            self.notes.append(f"checkpoint {self.checkpoint.name} {error.allowed}; its ensemble begins anew")
             self.checkpoint.unlink(missing_ok=True)
             return work()
 

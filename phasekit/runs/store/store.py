@@ -308,7 +308,11 @@ class Store:
                 continue
             except BrokenTask as broken:
                 yield name, str(broken)
-        for folder, ours in ((self.staging, _is_staged), (self.claims, Path.is_file)):
+        for folder, ours in (
+            (self.staging, _is_staged),
+            (self.claims, Path.is_file),
+            (self.checkpoints, Path.is_file),
+        ):
             for path in sorted(folder.iterdir()):
                 if not path.name.startswith(".") and path.exists() and not ours(path):
                     yield f"{folder.name}/{path.name}", "foreign: phasekit didn't write it"

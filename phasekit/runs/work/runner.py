@@ -285,6 +285,8 @@ class _Run:
             self._stop()
         group = groups[report.group]
         self.monitor.progressed(len(report.done), len(report.failed), group.seconds)
+        for note in report.notes:
+            self.monitor.remark(note)
         for task, kind, message in report.failed:
             self.monitor.remark(f"failed: {task}: {kind}: {message}")
         if report.failed and self.fail_fast:

@@ -63,6 +63,7 @@ class Report:
     failed : id, type and message of the errors of tasks
     seconds : how long it took
     message : the system's words, for "disk"
+    notes : what else the user should know
     """
 
     group: str
@@ -71,6 +72,7 @@ class Report:
     failed: tuple[tuple[str, str, str], ...] = ()
     seconds: float = 0.0
     message: str = ""
+    notes: tuple[str, ...] = ()
     worker: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
 
 
@@ -94,7 +96,8 @@ def work(job: Job) -> Report:
                 return Report(job.group, "stopped")
             if place.checkpoint is not None:
                 place.checkpoint.unlink(missing_ok=True)
-            return Report(job.group, "finished", tuple(done), tuple(failed), time.monotonic() - begun)
+            seconds, notes = time.monotonic() - begun, tuple(place.notes)
+            return Report(job.group, "finished", tuple(done), tuple(failed), seconds, notes=notes)
     except OSError as error:
         if error.errno not in _DISK:
             raise
