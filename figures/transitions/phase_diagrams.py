@@ -16,13 +16,12 @@ import xarray as xr
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from figures._theory import stationary_P
 from phasekit.drawing.pictures import draw_phase_diagram
 from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.theory.diagram import phase_diagram
-from phasekit.theory.transitions.table import parameters_without_P
+from phasekit.theory.transitions import Family, critical_endpoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,23 +78,9 @@ def diagram_of(model: Model, other: str, points: int) -> xr.Dataset:
 
 
 def critical_point(model: Model, other: str) -> tuple[float, float]:
-    """Return where the first-order line ends: the smallest L (or V) with two minima, as a real number, and its P.
-
-    There the curve P(gap) of stationary points begins to fold: its smallest slope is 0. That is smooth in L and V, so
-    after three rounds of search a straight line through the bracket finds the zero to 1e-4 or better.
-    """
-    p, gaps = parameters_without_P(model), np.linspace(0.0, 8.0, 801)[1:]
-    low, high = RANGES[other][0]
-    for _ in range(3):
-        values = np.geomspace(low, high, 16)
-        P = stationary_P(p.replace(**{other: values[:, None]}), gaps)
-        slopes = np.gradient(np.log(P), gaps, axis=1)
-        at = slopes.argmin(axis=1)
-        smallest, P_there = (np.take_along_axis(table, at[:, None], axis=1)[:, 0] for table in (slopes, P))
-        k = int(np.flatnonzero((smallest[:-1] >= 0) & (smallest[1:] < 0))[0])
-        low, high = values[k], values[k + 1]
-    share = smallest[k] / (smallest[k] - smallest[k + 1])
-    return float(low + share * (high - low)), float(P_there[k] + share * (P_there[k + 1] - P_there[k]))
+    """Return where the first-order line ends: the smallest L (or V) with two minima, as a real number, and its P."""
+    found = critical_endpoint(model, Family(other, RANGES[other][0]))
+    return float(found[other]), float(found["P"])
 
 
 def rows_of(diagram: xr.Dataset, score: str, other: str, end: tuple[float, float] | None) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.ticker import NullFormatter
 
 from figures._sweeps import draw_rows, networks_of_one
-from figures._theory import pieces, stationary_curve
+from figures._theory import pieces
 from phasekit.drawing.plotting import (
     LABELS,
     draw_filtered,
@@ -26,7 +26,7 @@ from phasekit.drawing.plotting import (
     style,
 )
 from phasekit.drawing.presets import Preset
-from phasekit.theory.transitions import find_transitions
+from phasekit.theory.transitions import find_transitions, stationary_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,14 +40,16 @@ def main(out: Path, preset: Preset) -> list[Path]:
     """Draw order parameters, loss and coverage."""
     model, networks = networks_of_one(preset, "softmax_transition")
     transitions = find_transitions(model)
-    found = transitions.values
-    curve = stationary_curve(transitions, networks["P"].max())
+    (jump,) = transitions.passages
+    curve = stationary_curve(transitions)
+    curve = curve[curve["P"] <= networks["P"].max()]
     curve = curve[curve["P"] >= networks["P"].min()].assign(kind="theory", coverage=1.0)
     with style():
         figure, panels = new_figure(3, height=5.4, sharex=True, height_ratios=[1.8, 1.2, 0.9])
         for axes, name in zip(panels, COLOURS, strict=True):
-            shade_window(axes, found["spinodals"])
-            mark_transition(axes, found["P_star"], "P_star", symbol=axes is panels[0])
+            if jump.window is not None:
+                shade_window(axes, jump.window)
+            mark_transition(axes, jump.P, jump.name, symbol=axes is panels[0])
             _draw(axes, name, curve, networks)
         upper, middle, lower = panels
         upper.set(ylabel=LABELS["aG"], ylim=(-0.015, None))

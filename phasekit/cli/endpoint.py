@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from phasekit.cli import CHECK_FAILED, DONE
@@ -47,11 +48,12 @@ def endpoint(
     models = model if points is None or name_of_axis is None else model.grid(**{name_of_axis: points})
     with working("locating endpoints"):
         found = critical_endpoint(models, family, options.estimator)
-        approaches = critical_exponents(model, family, options.estimator) if exponents else ()
+        missing, failed = int(np.isnan(found["P"]).sum()), int(found["failed"].sum())
+        there = missing < found["P"].size
+        approaches = critical_exponents(model, family, options.estimator) if exponents and there else ()
     names = ("along the line", "across it")
     table = found.to_dataframe() if found.sizes else found.expand_dims("model").to_dataframe()
-    rows = table.reset_index().drop(columns="model", errors="ignore")
-    nowhere = bool(rows[name].isna().all())
+    rows = table.reset_index().drop(columns=["model", *([] if failed else ["failed"])], errors="ignore")
     measured = [
         {"way": way, "exponent": approach.exponent, "drift": approach.drift}
         for way, approach in zip(names, approaches, strict=False)
@@ -60,14 +62,15 @@ def endpoint(
         described = {key: value for key, value in model.describe().items() if key not in ("P", *varied)}
         document = {"model": described, "estimator": options.estimator, "axis": name, "between": [low, high]}
         print_json({**document, "endpoints": rows.to_dict(orient="records"), "exponents": measured})
-        raise typer.Exit(CHECK_FAILED if nowhere else DONE)
-    notes = [f"exponent {one['way']}: {one['exponent']:.5f} (drift {one['drift']:.1g})" for one in measured]
-    if nowhere:
-        notes.append(f"no endpoint: the passage is of the same kind from {name} = {low:g} to {high:g}")
+        raise typer.Exit(DONE if there else CHECK_FAILED)
+    notes = [f"the search failed for {failed} of {found['P'].size} models"] if failed else []
+    if missing > failed:
+        which = "" if missing == found["P"].size else f" for {missing - failed} of {found['P'].size} models"
+        notes.append(f"no endpoint{which}: the passage is of the same kind from {name} = {low:g} to {high:g}")
+    notes += [f"exponent {one['way']}: {one['exponent']:.5f} (drift {one['drift']:.1g})" for one in measured]
     title = f"Endpoint in {name} ({in_words(model, options.estimator, varied=['P', *varied])})"
     print_table(title, list(rows.columns), rows.itertuples(index=False), notes)
-    if nowhere:
-        raise typer.Exit(CHECK_FAILED)
+    raise typer.Exit(DONE if there else CHECK_FAILED)
 
 
 def _model(options: ModelOptions, varied: dict[str, float]) -> Model:

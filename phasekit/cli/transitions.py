@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
+
+from phasekit.cli import CHECK_FAILED
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import JsonOption, as_notes, in_words, print_json, print_table, shown, working
 
@@ -14,22 +17,26 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
 
     Linear attention starts to pool at P1 (second order) and crosses over to copying at P2; softmax attention jumps at
     P_star between two minima (first order), which both exist between the two spinodals, or crosses over smoothly.
+    Exit status 1 where nothing changes at any P (order "none"): the evidence says why.
     """
     model = options.model()
     from phasekit.theory.transitions import find_transitions
 
     with working("locating transitions"):
         found = find_transitions(model, options.estimator).describe()
+    status = CHECK_FAILED if found["order"] == "none" else 0
     if json:
         print_json(found)
-        return
+        raise typer.Exit(status)
     evidence = found.pop("evidence")
     numbers = {name: value for name, value in found.items() if name not in ("model", "estimator", "caveat")}
     known = meanings()
     rows = [(name, shown(value), known.get(name, "")) for name, value in _flat(numbers)]
-    notes = [f"evidence: {name} = {shown(value)}" for name, value in _flat(evidence)]
+    notes = ["nothing changes at any P"] if status else []
+    notes += [f"evidence: {name} = {shown(value)}" for name, value in _flat(evidence)]
     notes += as_notes(found)
     print_table(f"Transitions ({in_words(model, options.estimator, varied=['P'])})", ["", "", ""], rows, notes)
+    raise typer.Exit(status)
 
 
 def meanings() -> dict[str, str]:

@@ -35,7 +35,7 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         ``minima`` counts all local minima and ``lead`` is the action of the second one minus that of the first (NaN
         if there is just one).
         If P is an axis, the transition lines ``line_P1``, ``line_P2`` or ``line_P_star``, ``line_P_x`` and
-        ``line_spinodals`` along the other axes, and ``line_failed`` where the search for them failed.
+        ``line_spinodals`` along the other axes, and ``lines_failed`` where the search for them failed.
 
     Raises
     ------
@@ -64,8 +64,9 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     others = {name: values for name, values in grid.axes.items() if name != "P"}
     if "P" in grid.axes and others:
         lines = transition_table(Grid(grid.base, others), estimator)
-        wanted = [name for name in (*THRESHOLDS, "spinodals", "failed") if name in lines]
+        wanted = [name for name in (*THRESHOLDS, "spinodals") if name in lines]
         dataset = dataset.merge(lines[wanted].rename({name: f"line_{name}" for name in wanted}))
+        dataset["lines_failed"] = lines["failed"]
     return dataset
 
 

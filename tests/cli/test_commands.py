@@ -7,6 +7,8 @@ import pytest
 import torch
 import xarray as xr
 
+from phasekit.theory.transitions import Transitions
+
 MODEL = ["-V", 8, "-L", 64]
 
 
@@ -254,7 +256,25 @@ def test_no_endpoint_is_a_sentence_and_a_status(phasekit):
     shown = phasekit(*command)
     assert shown.status == 1
     assert "no endpoint: the passage is of the same kind from L = 50 to 60" in shown.out
-    assert phasekit(*command, "--json").status == 1
+    outcome = phasekit(*command, "--exponents", "--json")
+    assert outcome.status == 1
+    assert document(outcome)["endpoints"][0]["P"] is None
+    some = phasekit("endpoint", "--between", "L=10..40", "--axis", "V=8,1000")
+    assert some.status == 0
+    assert "no endpoint for 1 of 2" in some.out
+
+
+def test_transitions_of_which_there_are_none(phasekit, monkeypatch):
+    def nothing(model, estimator):
+        return Transitions(model, estimator, "none", (), {"why": "one minimum at every P"})
+
+    monkeypatch.setattr("phasekit.theory.transitions.find_transitions", nothing)
+    shown = phasekit("transitions", "-V", 8, "-L", 8)
+    assert shown.status == 1
+    assert "nothing changes at any P" in shown.out
+    outcome = phasekit("transitions", "-V", 8, "-L", 8, "--json")
+    assert outcome.status == 1
+    assert document(outcome)["order"] == "none"
 
 
 @pytest.mark.parametrize(

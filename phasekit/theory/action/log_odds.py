@@ -143,7 +143,7 @@ def _half_jet(t: Any, sign: int, arguments: tuple[Any, ...]) -> _HalfJet:
 
     jet = [sympy.simplify(sign**order * sympy.diff(t, arguments[0], order)) for order in range(3)]
     written = [optimize(expression, [log1p_opt]) for expression in jet]
-    return _spread(sympy.lambdify(arguments, written, modules="numpy", cse=True))
+    return _spread(sympy.lambdify(arguments, written, modules=["scipy", "numpy"], cse=True))
 
 
 def _spread(bare: Callable[..., list[Array]]) -> _HalfJet:

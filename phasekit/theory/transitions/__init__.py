@@ -6,6 +6,7 @@
 :func:`critical_exponents` how the jump closes there.
 """
 
+from phasekit.theory.transitions.branches import stationary_curve
 from phasekit.theory.transitions.course import COURSES, THRESHOLDS, Course, Verdict, register
 from phasekit.theory.transitions.critical import Approach, critical_exponents
 from phasekit.theory.transitions.crossover import Crossover
@@ -33,6 +34,7 @@ __all__ = [
     "find_transitions",
     "locate",
     "register",
+    "stationary_curve",
     "transition_table",
 ]
 

@@ -68,6 +68,8 @@ def critical_exponents(model: Model, family: Family, estimator: Estimator = "map
     """
     found = critical_endpoint(model, family, estimator)
     centre, P_c = float(found[family.axis]), float(found["P"])
+    if found["failed"]:
+        raise ArithmeticError(f"the endpoint in {family.axis} wasn't found: the search failed")
     if np.isnan(centre):
         raise InputError("between", list(family.between), "the passage is the same at both ends: no endpoint between")
     action, p = action_for(model, estimator), parameters_without_P(model).ravel()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action.base import Array, Curved, Kinked, Point
+
+_STRETCH = 0.1  # of u: half the length over which polynomials are fitted
+_SAMPLES, _DEGREE = 32, 12
+_REAL = 1e-6  # roots of polynomials with a smaller imaginary part are real, within rounding
 
 
 class Curve:
@@ -64,11 +69,35 @@ class Curve:
         """
         u, _ = self._lowest(self.flatness)
         inside, at_kink = (u > self.nodes[:, 0]) & (u < self.nodes[:, -1]), u == self.nodes[:, -1]
+        u[inside] = self[np.flatnonzero(inside)]._polished(u[inside])
         return np.where(inside, self.at(u, self.p).P, np.where(at_kink, self.end_of_rise(), np.nan))
 
     def end_of_rise(self) -> Array:
         """Return the P from which on g stays constant in a kink of the action; NaN where it never does."""
         return self.action.end_of_rise(self.p) if isinstance(self.action, Kinked) else np.full(self.p.shape, np.nan)
+
+    def _polished(self, u: Array) -> Array:
+        """Return where d ln P/d ln g is smallest near ``u``, from polynomials in u through ln P and ln g.
+
+        Differences of neighbouring points know a minimum to the square root of their rounding only.
+        """
+        reach = np.minimum(_STRETCH * u, np.minimum(u - self.nodes[:, 0], self.nodes[:, -1] - u))
+        x = np.cos(np.pi * (np.arange(_SAMPLES) + 0.5) / _SAMPLES)
+        samples = u[:, None] + reach[:, None] * x
+        there = self.at(samples, self.p.expand())
+        log_g = np.log(self.action.averages(self.point(samples, there), there).g)
+        y, z = (chebyshev.chebfit(x, values.T, _DEGREE) for values in (np.log(there.P), log_g))
+        result = u.copy()
+        for k in range(u.size):
+            y1, z1 = (chebyshev.chebder(c[:, k]) for c in (y, z))
+            bend = chebyshev.chebsub(
+                chebyshev.chebmul(chebyshev.chebder(y1), z1), chebyshev.chebmul(y1, chebyshev.chebder(z1))
+            )
+            roots = chebyshev.chebroots(bend)
+            roots = roots[(np.abs(roots.imag) < _REAL) & (np.abs(roots.real) < 1)].real
+            if roots.size:
+                result[k] = u[k] + reach[k] * roots[np.abs(roots).argmin()]
+        return result
 
     def _lowest(self, function: solve.Function) -> tuple[Array, Array]:
         """Return position and value of the smallest value of a function along the curve."""

@@ -27,6 +27,8 @@ from phasekit.theory.transitions.table import model_attributes, parameters_witho
 Line = Callable[[Array], Mapping[str, Array]]
 #: Relative precision of the endpoint. Rows of the posterior are sampled, so its dip is known no better than that.
 _PRECISION: dict[Estimator, float] = {"map": 1e-13, "posterior": 1e-3}
+#: The softest eigenvalue at an endpoint is at most this: a root of it, and no step over 0.
+_ZERO: dict[Estimator, float] = {"map": 1e-8, "posterior": 1e-2}
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
         Along the grid's axes: the axis' value at the endpoint (by its name), ``P`` there, both order parameters,
         ``loss``, and what proves it: ``gradient`` (first derivative, whitened), ``softest`` (second), ``tilt`` (change
         of the second per unit of ln g along the curve: the third). All NaN where the passage is the same at both ends
-        of the interval.
+        of the interval; and where ``failed``: the search broke down, and says nothing.
 
     Raises
     ------
@@ -92,6 +94,8 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
 
     found = solve.root(dip, low, high, p, relative=_PRECISION[estimator])
     described = _describe(action, family, found, p)
+    failed = np.isnan(dip(low, p)) | np.isnan(dip(high, p)) | (np.abs(described["softest"]) > _ZERO[estimator])
+    described = {name: np.where(failed, np.nan, values) for name, values in described.items()} | {"failed": failed}
     shape = [axis.size for axis in grid.values()]
     variables = {name: (list(grid), values.reshape(shape)) for name, values in described.items()}
     attributes = {**model_attributes(base, estimator), "between": list(family.between)}

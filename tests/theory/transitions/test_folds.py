@@ -185,3 +185,14 @@ def test_a_missing_number_has_no_transition_and_leaves_others_alone(score, missi
     for name, values in found.items():
         assert np.isnan(values[0]).all(), name
         np.testing.assert_array_equal(values[1], alone[name][0])
+
+
+@pytest.mark.parametrize("score", ["softmax", "sparsemax", Entmax(alpha=2.5)], ids=str)
+def test_the_steepest_point_does_not_hang_on_last_digits(score):
+    """Numbers that are shifted by 1e-13 stand for those that another processor rounds differently."""
+    shifts = (1 - 1e-13, 1.0, 1 + 1e-13, 1 + 3e-13)
+    P = [
+        find_transitions(Model(V=8, L=8, score=score, sigma_w=x, sigma_g=1 / x, kappa=x**2)).threshold("P_x")
+        for x in shifts
+    ]
+    np.testing.assert_allclose(P, P[0], rtol=1e-10)

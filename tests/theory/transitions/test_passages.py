@@ -18,6 +18,7 @@ from phasekit.theory.transitions import (
     Verdict,
     find_transitions,
     register,
+    stationary_curve,
     transition_table,
 )
 from phasekit.theory.transitions import crossover as crossovers
@@ -130,3 +131,31 @@ def test_one_model_without_a_minimum_is_flagged_and_leaves_the_others_alone(monk
     np.testing.assert_array_equal(table["P2"].sel(L=[12, 24]), alone["P2"])
     with pytest.raises(ArithmeticError, match="search failed"):
         find_transitions(LINEAR.at(L=16))
+
+
+@pytest.mark.parametrize(
+    ("score", "L"),
+    [({"name": "ssa", "n": 4.0, "b": 1.0}, 32), ({"name": "entmax", "alpha": 1.5}, 32), ("sparsemax", 16)],
+)
+def test_branches_continued_in_P(score, L):
+    """Every point is a minimum or a saddle point of its P, and branches change where the passages say."""
+    found = find_transitions(Model(V=8, L=L, score=score))
+    curve = stationary_curve(found)
+    (passage,) = found.passages
+    branches = curve.groupby("piece")["branch"].first().tolist()
+    if passage.kind == "crossover":
+        assert branches == ["global"]
+        return
+    assert branches == ["global", "metastable", "saddle", "metastable", "global"]
+    saddle = curve[curve["branch"] == "saddle"]
+    assert (saddle["P"].min(), saddle["P"].max()) == pytest.approx(passage.window, rel=1e-3)
+    for _, row in curve.iloc[::97].iterrows():
+        minima = find_minima(found.model.at(P=row["P"]))
+        on_branch = {"global": minima.action[0], "metastable": minima.action[-1]}.get(row["branch"])
+        if on_branch is not None:
+            assert row["action"] == pytest.approx(on_branch, rel=1e-9)
+
+
+def test_stationary_points_that_are_no_curve():
+    with pytest.raises(InputError, match="aren't one curve"):
+        stationary_curve(find_transitions(LINEAR))
