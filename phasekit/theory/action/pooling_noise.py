@@ -120,7 +120,7 @@ def own_noise(x: Numbers, p: Parameters) -> Numbers:
     return np.stack(np.broadcast_arrays(random, pattern, pattern + random), axis=-1)
 
 
-def relaxed(x: Array, p: Parameters, start: Array | None = None) -> Array:
+def relaxed(x: Array, p: Parameters, start: Array | None = None, settled: float = _SETTLED) -> Array:
     """Return the noise that is stationary at given coordinates, as logarithms; NaN where it isn't found.
 
     From above, as in noise.py, or from ``start``, that of a point nearby: plain iteration converges, and
@@ -137,9 +137,19 @@ def relaxed(x: Array, p: Parameters, start: Array | None = None) -> Array:
         usable = ((logs + newton <= top) & (logs + newton >= floor)).all(-1, keepdims=True)
         step = np.where(usable, newton, plain)
         logs = logs + step
-        if not (np.abs(step) > _SETTLED).any():
+        if not (np.abs(step) > settled).any():
             break
-    return np.where(np.abs(step).max(-1, keepdims=True) <= _FOUND, logs, np.nan)
+    return np.where(np.abs(step).max(-1, keepdims=True) <= max(_FOUND, settled), logs, np.nan)
+
+
+def action_at(x: Array, logs: Array, p: Parameters) -> Array:
+    """Return S at whitened coordinates and logarithms of the noise (docs/theory.md, section 6)."""
+    modes, averages = modes_of(p), averages_of(x, logs, p)
+    ratio = variances(averages, p, modes) / p.sigma_g[..., None] ** 2
+    entropy = (modes.number * (ratio - 1 - np.log(ratio))).sum(-1)
+    s2, k2, cG2 = np.moveaxis(x**2, -1, 0)
+    entropy = entropy + (s2 - 1 - np.log(s2)) + (k2 - (p.V - 1) * (1 + np.log(k2 / (p.V - 1)))) + cG2
+    return np.asarray(pooled_field.action(*averages, *data_of(p)) + entropy / 2)
 
 
 def solve(matrix: Array, right: Array) -> Array:

@@ -8,7 +8,7 @@ from phasekit import Model, find_minima, find_transitions
 from phasekit.samplers import HMC, sample
 from phasekit.theory.action import PoolingVector
 from phasekit.theory.action.generated import pooled_field
-from phasekit.theory.action.pooling_noise import modes_of
+from phasekit.theory.action.pooling_noise import action_at, averages_of, modes_of, relaxed, scales
 
 TOKENS = {"score": "linear", "inputs": "token+position"}
 
@@ -187,3 +187,61 @@ def test_two_minima_at_a_larger_vocabulary():
     assert shares[0] < 0.25
     assert shares[-1] > 0.8
     assert found.converged[: int(found.count)].all()
+
+
+def dense_means(model):
+    """Return ⟨s²⟩ and ⟨s₂⟩ over exp(−S) on a dense grid of all three coordinates."""
+    p = model.parameters().ravel()
+    pooling, _, _ = (float(scale[0]) for scale in scales(p))
+    few = np.sqrt(model.V - 1)
+    amplitudes = (
+        np.linspace(np.log(0.005), np.log(4 / pooling), 51),
+        np.linspace(np.log(0.3 * few), np.log(few + 9), 25),
+    )
+    grid = np.meshgrid(*map(np.exp, amplitudes), np.linspace(-6, 9, 25), indexing="ij")
+    x = np.stack(grid, axis=-1).reshape(-1, 3)
+    each = p[np.zeros(x.shape[0], dtype=int)]
+    logs = relaxed(x, each)
+    weight = np.exp(float(find_minima(model, "posterior").action[0]) - action_at(x, logs, each))
+    s, n, *_ = averages_of(x, logs, each)
+    return [float((weight * values).sum() / weight.sum()) for values in (s**2, s**2 + n)]
+
+
+#: s² of HMC at V = 8, L = 24, κ = 0.1, lowest and highest of several data sets.
+HMC_WHERE_POOLING_GROWS = {80: (0.17, 0.21), 100: (0.25, 0.29), 115: (0.30, 0.33), 130: (0.39, 0.43), 145: (0.45, 0.48)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("P", [100, 130])
+def test_averages_are_means_over_a_broad_distribution(P):
+    model = Model(V=8, L=24, P=P, kappa=0.1, **TOKENS)
+    averages = find_minima(model, "posterior").averages
+    for found, dense in zip((averages["s"] ** 2, averages["s2"]), dense_means(model), strict=True):
+        assert float(found[0]) == pytest.approx(dense, rel=0.03)  # cG at its best, instead of everywhere
+
+
+def test_pooling_grows_without_a_jump_as_in_samples():
+    """The action has two minima that pool for P = 115 and 130, with s² from 0.13 to 0.49; heads go between them."""
+    grid = Model(V=8, L=24, kappa=0.1, **TOKENS).grid(P=list(HMC_WHERE_POOLING_GROWS))
+    found = find_minima(grid, "posterior")
+    assert (found.count == 1).all()
+    s2 = found.averages["s"][:, 0] ** 2
+    ends = np.array(list(HMC_WHERE_POOLING_GROWS.values()))
+    assert (s2 > 0.57 * ends.mean(1)).all()  # the accuracy that the caveat states
+    assert (s2 < ends[:, 1]).all()
+    assert (np.diff(s2) < 1.5 * np.diff(ends.mean(1))).all()
+
+
+def test_means_are_found_in_random_models():
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        V, L = int(rng.integers(2, 30)), int(rng.integers(3, 80))
+        sigma_w, sigma_g, kappa = np.exp(rng.uniform(-1, 1, 3))
+        P = kappa * V**2 / sigma_w**2 * np.exp(rng.uniform(-3, 6))
+        model = Model(V=V, L=L, P=P, sigma_w=sigma_w, sigma_g=sigma_g, kappa=kappa, **TOKENS)
+        found = find_minima(model, "posterior")
+        s, s2, g, q = (found.averages[name][0] for name in ("s", "s2", "g", "q"))
+        assert 0 < s**2 < s2
+        assert abs(g) <= np.sqrt(q) + s / L
+        assert found.loss[0] > 0
+        assert 0 < found.coverage[0] <= 1
