@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor, nn
 
 from phasekit.attention.call import Call, alike, read_call
 from phasekit.attention.explicit import explicit_attention
-from phasekit.attention.lean.autograd import lean_attention
-from phasekit.attention.lean.flex import flex_attention
-from phasekit.attention.lean.passes import Plan
+from phasekit.attention.lean import attention_in_blocks
 from phasekit.attention.paths import PATHS, Choice, choose_path
 from phasekit.checks import one_of, whole_number
 from phasekit.errors import InputError
-from phasekit.scores import ElementwiseSoftmax, Score, get_score
+from phasekit.scores import Score, get_score
 
 
 def scored_attention(
@@ -82,7 +79,7 @@ def run(call: Call, path: str) -> tuple[Tensor, Tensor | None]:
     """Return the output of a call, and its weights before dropout if the path has them."""
     if path == "explicit" or call.empty or call.query.is_meta:  # without numbers nothing can be cut into blocks
         return explicit_attention(call)
-    return _in_blocks(path, call), None
+    return attention_in_blocks(path, call), None
 
 
 class ScoredAttention(nn.Module):
@@ -162,14 +159,3 @@ class ScoredAttention(nn.Module):
 
     def extra_repr(self) -> str:
         return f"score={self.score.describe()}, path={self.path!r}"
-
-
-def _in_blocks(path: str, call: Call) -> Tensor:
-    """Run a path that works on (batch, heads, length, dim) and needs no matrix of weights."""
-    assert isinstance(call.score, ElementwiseSoftmax)
-    seed = int(torch.empty((), dtype=torch.int64).random_(2**62)) if call.dropout else 0
-    names = tuple(call.score.learnable)
-    plan = Plan(call.score, names, call.scale, call.causal, call.offset, call.dropout, seed)
-    attention = lean_attention if path == "lean" else flex_attention
-    output = attention(plan, *call.batched())
-    return output.reshape(*call.lead, *output.shape[1:])

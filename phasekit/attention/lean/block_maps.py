@@ -72,10 +72,14 @@ class BlockMap:
             self.sums[name][groups] += value
         return gradient
 
-    def gradients(self, q_dq: Tensor) -> dict[str, Tensor]:
-        """Return dU/dvalue of the learned parameters, shape (matrices, 1, 1), from Σ q·dU/dq of each matrix.
+    def gradients(self, scale_gradient: Tensor) -> dict[str, Tensor]:
+        """Return dU/dvalue of the learned parameters, shape (matrices, 1, 1).
 
-        Logits are linear in the queries, so ``q_dq`` = Σ z·dU/dz: the gradient of whatever scales z.
+        Parameters
+        ----------
+        scale_gradient : Tensor, shape (matrices, 1, 1)
+            dU/d ln s for a factor s on all logits z of a matrix, that is Σ z·dU/dz over its entries. Logits are linear
+            in the queries, so it equals Σ q·dU/dq, which is cheaper.
         """
         return self.sums
 
@@ -101,8 +105,8 @@ class ScaledMap(BlockMap):
     def pull_back(self, recomputed: Recomputed, dt: Tensor, groups: slice) -> Tensor:
         return dt
 
-    def gradients(self, q_dq: Tensor) -> dict[str, Tensor]:
-        return {"T": -q_dq / self.values["T"]} if self.learned else {}
+    def gradients(self, scale_gradient: Tensor) -> dict[str, Tensor]:
+        return {"T": -scale_gradient / self.values["T"]} if self.learned else {}
 
 
 class SSAMap(BlockMap):
@@ -135,10 +139,10 @@ class SSAMap(BlockMap):
             self.sums["n"][groups] += _dot(recomputed.transformed, dt)
         return dt.div_(recomputed.kept)
 
-    def gradients(self, q_dq: Tensor) -> dict[str, Tensor]:
+    def gradients(self, scale_gradient: Tensor) -> dict[str, Tensor]:
         found = dict(self.sums)
         if "b" in found:
-            found["b"] = q_dq / self.values["b"]
+            found["b"] = scale_gradient / self.values["b"]
         return found
 
 

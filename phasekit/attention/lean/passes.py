@@ -122,9 +122,6 @@ class _Work:
 
     def by_keys(self, keys: range, *tensors: Tensor) -> Iterator[tuple[slice, list[Tensor]]]:
         """Cut tensors (groups, keys, …) into blocks of the keys that are seen."""
-        if keys.stop - keys.start == self.keys <= self.key_step:
-            yield slice(0, self.keys), list(tensors)
-            return
         for start in range(keys.start, keys.stop, self.key_step):
             block = slice(start, min(start + self.key_step, keys.stop))
             yield block, [tensor[:, block] for tensor in tensors]
@@ -244,7 +241,7 @@ def backward(
     work = _Work(plan, inputs, learned)
     dquery, dkey, dvalue = (torch.zeros(tensor.shape, **work.options()) for tensor in inputs[:3])
     dmask = inputs.masks.zero_gradient() if mask_wanted else None
-    q_dq = torch.zeros((work.matrices, 1, 1), **work.options())
+    scale_gradient = torch.zeros((work.matrices, 1, 1), **work.options())
     scratch = work.scratch(4)
     for groups in work.groups():
         shared = work.shared(groups)
@@ -285,9 +282,9 @@ def backward(
             for gradient, heads in ((dkey[shared], dk), (dvalue[shared], dv)):
                 gradient += heads.view(gradient.shape[0], -1, *gradient.shape[1:]).sum(dim=1)
         dq *= gain
-        q_dq[groups] = (q * dq).sum(dim=(-2, -1), keepdim=True)
+        scale_gradient[groups] = (q * dq).sum(dim=(-2, -1), keepdim=True)
         dq *= factor
-    return Gradients(dquery, dkey, dvalue, dmask, work.map.gradients(q_dq))
+    return Gradients(dquery, dkey, dvalue, dmask, work.map.gradients(scale_gradient))
 
 
 def _combine(tau: Tensor, gain: Tensor | float, shift: Tensor, out: Tensor) -> Tensor:
