@@ -3,13 +3,15 @@
 A hundred models each here, a thousand (and two thousand posteriors of linear attention) in the slow tests.
 """
 
+import json
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from phasekit.model import Model, Parameters
 from phasekit.theory.action import action_for
-from phasekit.theory.action.base import Profiled
+from phasekit.theory.action.base import Profiled, StationaryPoints
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.minima import find_minima, minima_of
 
@@ -167,3 +169,70 @@ def test_one_model_in_its_two_names():
         other = find_minima(Model(V=8, L=64, P=800, score={"name": "temperature", "T": 1 / sigma_g}))
         np.testing.assert_allclose(other.action, plain.action, rtol=1e-12)
         np.testing.assert_allclose(other.curvatures, plain.curvatures, rtol=1e-9)
+
+
+SCARCE = [(1e-12, 1.0), (1e-3, 1.0), (1.0, 1.0), (1.0, 1e9), (1e-12, 1e9)]
+
+
+@pytest.mark.parametrize(("P", "kappa"), SCARCE)
+@pytest.mark.parametrize("inputs", ["positional", "token+position"])
+def test_the_prior_wins_where_data_are_scarce_or_hot(P, kappa, inputs):
+    found = find_minima(Model(V=8, L=16, P=P, kappa=kappa, score="linear", inputs=inputs), "posterior")
+    assert (found.count, found.converged.all()) == (1, True)
+    assert abs(found.order_parameters["cG"][0]) < 1e-3
+    assert found.action[0] == pytest.approx(0, abs=2.5 * P / kappa + 1e-12)
+
+
+def test_no_minimum_that_stands_next_to_the_origin_is_counted():
+    found = find_minima(Model(V=2, L=2**40, P=1000, score="linear"), "posterior")
+    assert found.count == 1
+
+
+def test_a_model_without_a_minimum_is_flagged_in_a_grid(monkeypatch):
+    from phasekit.theory import diagram, minima
+
+    def losing(action, p):
+        found = minima_of(action, p)
+        kept = found.owner != 1
+        return type(found)(found.owner[kept], tuple(x[kept] for x in found.points), found.start[kept])
+
+    monkeypatch.setattr(minima, "minima_of", losing)
+    grid = Model(V=8, L=16).grid(P=[64, 128, 256])
+    found = find_minima(grid)
+    assert found.count.tolist() == [1, 0, 1]
+    assert np.isnan(found.action[1]).all()
+    assert not found.converged[1].any()
+    assert "none found for 1" in repr(found)
+    assert diagram.phase_diagram(grid)["phase"].values.tolist()[1] == -1
+    nothing = StationaryPoints(np.empty(0, dtype=np.int64), (np.empty(0),), np.empty(0))
+    monkeypatch.setattr(minima, "minima_of", lambda action, p: nothing)
+    with pytest.raises(ArithmeticError, match="no minimum"):
+        find_minima(Model(V=8, L=16, P=64))
+
+
+def test_what_is_printed_of_many_minima_is_short():
+    grid = Model(V=8, L=16).grid(P=np.geomspace(10, 1e4, 60), L=np.arange(4, 64))
+    text = repr(find_minima(grid))
+    assert len(text.splitlines()) <= 12
+    assert len(text) < 1000
+    assert "60 × 60" in text
+    assert "more than one for" in text
+    assert len(repr(find_minima(Model(V=8, L=16, P=96, score="linear"), "posterior")).splitlines()) <= 12
+
+
+@pytest.mark.parametrize("score", ["sparsemax", "softmax", "linear"])
+def test_a_description_is_plain_json(score):
+    """Of a minimum in the kink, at the origin, and on the path."""
+    model = Model(V=64, L=8, P=2e4 if score == "sparsemax" else 64, score=score)
+    described = json.loads(json.dumps(find_minima(model).describe(), allow_nan=False))
+    assert described["branches"][0]["converged"]
+    assert (described["branches"][0]["start"] is None) == (score == "linear")
+
+
+def test_no_model_with_a_broken_number_has_a_minimum():
+    for name, score in (("linear", "linear"), ("softmax", "softmax"), ("entmax", "entmax")):
+        for estimator in ("map", "posterior") if name == "linear" else ("map",):
+            action = action_for(Model(V=8, L=16, score=score), estimator)
+            p = Model(V=8, L=16, P=1.0, score=score).grid(P=[40.0, 50.0]).parameters().ravel()
+            owner, *_ = minima_of(action, p.replace(sigma_g=np.array([1.0, np.nan])))
+            assert set(owner.tolist()) == {0}

@@ -89,10 +89,10 @@ class LinearPosterior(LinearAction, Isolated, Posterior):
         owner = np.repeat(np.arange(p.shape[0]), count)
         x = descend(starts.reshape(-1, 4), p[owner], _whole_value, _whole_gradient, _longest_step)
         x[:, :2] *= np.where(x[:, :1] < 0, -1, 1)  # of a pair, the point with positive s
-        x[(np.abs(x[:, :2]) < _NOTHING).all(-1)] = np.nan  # the origin, which needs no search
         new = np.flatnonzero(~met_before(x.reshape(-1, count, 4)).ravel())
-        found = polish(self, (x[new, 0], x[new, 1]), p[owner[new]])
-        return StationaryPoints(owner[new], found, (new % count).astype(float))
+        s, cG = polish(self, (x[new, 0], x[new, 1]), p[owner[new]])
+        some = np.hypot(s, cG) > _NOTHING  # the origin needs no search
+        return StationaryPoints(owner[new[some]], (s[some], cG[some]), (new[some] % count).astype(float))
 
 
 def _starts(p: Parameters) -> Array:

@@ -32,10 +32,12 @@ from phasekit.theory.action.base import (
     Covariance,
     Curved,
     Fluctuating,
+    Isolated,
     Jet,
     Point,
     Posterior,
     Profile,
+    StationaryPoints,
     pattern_norm,
     share,
 )
@@ -50,6 +52,8 @@ _MOST_COPYING, _FEWEST_ROWS = 0.95, 1000
 _MANY_ROWS = 4000
 #: Newton's method for the fields of a state: steps, precision (of g in standard deviations over rows), longest step.
 _NEWTON_STEPS, _SETTLED, _LONGEST_STEP = 60, 1e-13, 10.0
+#: Iterations of the fields next to the prior's state, at most.
+_FIELD_STEPS = 200
 #: Longest row: more would take minutes and gigabytes.
 LONGEST = 4096
 
@@ -89,7 +93,7 @@ class _State(NamedTuple):
     stiffness: float
 
 
-class RowPosterior(Curved, Coarse, Posterior, Fluctuating, Approximate):
+class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate):
     """The posterior over G of a normalised score, in the row-level mean field.
 
     Positional inputs. The whitened coordinate is θ √L times the prior's standard deviation of the copy weight of a row.
@@ -224,6 +228,30 @@ class RowPosterior(Curved, Coarse, Posterior, Fluctuating, Approximate):
             place = np.log(np.maximum(flat_u[members], curve.theta[0]))  # below, no copying: the prior wins
             slope[members] = curve.log_t(place) - log_t[members]
         return Profile((u / self._scale(p),), slope.reshape(shape))
+
+    def isolated_stationary_points(self, p: Parameters) -> StationaryPoints:
+        """Return the state next to the prior's where data are too weak for the curve; ``start`` is its θ.
+
+        There both fields follow from the averages at the fields before, starting from none.
+        """
+        owners, labels, starts = [], [], []
+        for k, one in enumerate(_each(p)):
+            curve = self._curve(one)
+            if np.log(one.strength) >= curve.log_t(np.log(curve.theta[0])):
+                continue
+            theta = eta = 0.0
+            for _ in range(_FIELD_STEPS):
+                row = curve.rows.cumulants(theta, eta)
+                _, _, on_g, on_q = (float(x) for x in mean_field.forces(*_averages(row.g, row.q), *_data(one)))
+                moved = abs(on_g / one.L + theta) + abs(on_q / one.L + eta)
+                theta, eta = -on_g / float(one.L), -on_q / float(one.L)
+                if moved <= _SETTLED * (abs(theta) + abs(eta)):
+                    owners.append(k)
+                    labels.append((row.g - curve.rows.cumulants(0.0, 0.0).g) / curve.copying(0.0)[1])
+                    starts.append(theta)
+                    break
+        owner = np.array(owners, dtype=np.int64)
+        return StationaryPoints(owner, (np.array(labels) / self._scale(p)[owner],), np.array(starts))
 
     def offset(self, z: Point, u: Array, p: Parameters) -> Array:
         return np.asarray(z[0] * self._scale(p) - u)

@@ -177,3 +177,24 @@ def test_refuses_what_it_cannot_sample():
         find_minima(Model(V=8, L=16, P=1e9), "posterior")
     with pytest.raises(InputError, match="4096"):
         find_minima(Model(V=8, L=5000, P=1e3), "posterior")
+
+
+@pytest.mark.parametrize(("P", "kappa"), [(1e-12, 1.0), (1e-3, 1.0), (1.0, 1.0), (1.0, 1e9), (1e-12, 1e9)])
+def test_the_prior_wins_where_data_are_scarce_or_hot(P, kappa):
+    """The minimum is then the prior's state, to the noise of the rows that it is averaged over."""
+    found = find_minima(Model(V=8, L=16, P=P, kappa=kappa), "posterior")
+    assert (found.count, found.converged.all()) == (1, True)
+    assert abs(found.order_parameters["aG"][0]) < 1e-3
+    assert found.action[0] == pytest.approx(0, abs=1.5 * P / kappa + 0.01)
+
+
+def test_the_state_next_to_the_prior_joins_the_curve():
+    """Where the curve of stationary states begins, P a little below and above give nearly the same."""
+    action, p = RowPosterior(get_score("softmax")), Model(V=8, L=16, P=1.0).parameters().ravel()
+    first = action.curve_nodes(p)[:, 0]
+    P = float(p.with_strength(action.balancing_strength(first, p)).P[0])
+    below, above = (find_minima(Model(V=8, L=16, P=P * by), "posterior") for by in (1 - 1e-3, 1 + 1e-3))
+    assert below.converged.all()
+    assert above.converged.all()
+    np.testing.assert_allclose(below.action, above.action, rtol=3e-3)
+    np.testing.assert_allclose(below.averages["g"], above.averages["g"], rtol=1e-5)
