@@ -179,7 +179,7 @@ SCARCE = [(1e-12, 1.0), (1e-3, 1.0), (1.0, 1.0), (1.0, 1e9), (1e-12, 1e9)]
 def test_the_prior_wins_where_data_are_scarce_or_hot(P, kappa, inputs):
     found = find_minima(Model(V=8, L=16, P=P, kappa=kappa, score="linear", inputs=inputs), "posterior")
     assert (found.count, found.converged.all()) == (1, True)
-    assert abs(found.order_parameters["cG"][0]) < 1e-3
+    assert abs(found.coordinates["cG"][0]) < 1e-3
     assert found.action[0] == pytest.approx(0, abs=2.5 * P / kappa + 1e-12)
 
 
