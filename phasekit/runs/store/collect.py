@@ -197,10 +197,11 @@ def _theory(entries: Sequence[_Entry]) -> list[dict[str, Any]]:
 
 def _notes(entries: Iterable[_Entry]) -> Iterable[str]:
     """Say which tasks are of procedures that this process has in another version, or doesn't have."""
-    for (name, version, procedure), count in Counter((e.name, e.version, e.procedure) for e in entries).items():
-        if procedure is None:
+    kinds = Counter((e.name, e.version, e.procedure, e.model is None or e.theory is None) for e in entries)
+    for (name, version, procedure, unknown), count in kinds.items():
+        if procedure is None and unknown:
             yield f"{count} tasks are of {name}, whose module isn't loaded: what it says about theory is left out"
-        elif version != procedure.version:
+        elif procedure is not None and version != procedure.version:
             yield f"{count} tasks are of version {version} of {name}; this phasekit has version {procedure.version}"
 
 
