@@ -48,6 +48,8 @@ def theory_free_energy(model: Model, points: int = 60, most: float = 0.3) -> xr.
     ------
     InputError
         For linear attention, whose order parameters are two, and whatever the theory refuses.
+    ArithmeticError
+        If the theory's equations aren't solved somewhere along the profile.
     """
     action = action_for(model, "posterior")
     if not isinstance(action, RowPosterior):
@@ -64,6 +66,8 @@ def theory_free_energy(model: Model, points: int = 60, most: float = 0.3) -> xr.
     determinant = np.array([c.gg * c.qq - c.gq**2 for c in C])
     F = leading + np.log(determinant * qq + model.L * gg) / 2
     a = action.order(z, p)[1]
+    if not np.isfinite(F).all():
+        raise ArithmeticError(f"the theory's profile didn't settle at {(~np.isfinite(F)).sum()} of {points} points")
     return xr.Dataset({"leading": ("a", leading - leading.min()), "F": ("a", F - F.min())}, {"a": a})
 
 

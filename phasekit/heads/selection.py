@@ -39,10 +39,6 @@ class Selection(Ensemble):
         """Return a quantity averaged over the kept members of each data set (NaN where none was kept)."""
         return self.data[name].where(self.data.fate == "kept").mean("member")
 
-    def spread(self, name: str) -> xr.DataArray:
-        """Return the standard deviation of a quantity over the kept members of each data set."""
-        return self.data[name].where(self.data.fate == "kept").std("member")
-
 
 def select_lowest(ensemble: Ensemble, tolerance: float = SAME_ENERGY) -> Selection:
     """Keep, for each data set, the converged members whose U is within ``tolerance`` (relative) of the lowest.

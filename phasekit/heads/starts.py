@@ -18,7 +18,9 @@ from phasekit.streams import stream
 # Perturbation of the ordered starts, in units of the prior's standard deviations: breaks symmetries, leaves the branch.
 _NOISE = 0.02
 _LARGEST_LOGIT = 1e4
-# Share of U(0, 0) that an ordered start's logits cost: for linear attention, and at most.
+# What the prior of G may charge for the logits of an ordered start, as a share of U(0, 0) = P/(2κ), the energy of a head
+# that does nothing. Linear attention takes logits at the first price; other scores take what their pattern needs, at
+# most at the second: a minimum never costs more than doing nothing.
 _CHEAP, _DEAR = 0.1, 1.0
 
 Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -80,17 +82,17 @@ def draw_starts(
 
 @lru_cache
 def uniform_logits(model: Model) -> NDArray[np.float64]:
-    """Return equal logits: 0 where the rows of A sum to 1 anyway, else as high as the prior makes it cheap."""
+    """Return equal logits: 0 where rows of A sum to 1 anyway, else of a height that costs a tenth of U(0, 0)."""
     ones = np.ones((model.L, model.L))
     return 0 * ones if model.score.normalised else _affordable_height(model, ones, _CHEAP) * ones
 
 
 @lru_cache
 def copy_logits(model: Model) -> NDArray[np.float64]:
-    """Return logits raised one position back: to half of the weight where rows sum to 1, else as is cheap.
+    """Return logits that are raised one position back, so that half of the attention lies there.
 
-    No minimum below U(0, 0) has logits that cost more than U(0, 0): a start beyond is brought down to it. Scores that
-    grow as a small power would else start far away, with huge logits.
+    Linear attention, whose rows don't sum to 1, takes logits that cost a tenth of U(0, 0). No start costs more than
+    U(0, 0), because no minimum below U(0, 0) does: scores that grow slowly with the logit would else begin far away.
     """
     shift = np.roll(np.eye(model.L), 1, axis=1).T
 

@@ -132,7 +132,7 @@ def train_on(
     place, precision = resolve_device(device), resolve_dtype(dtype)
     energy = build_energy(datasets, dtype=dtype, device=place, path=path)
     ensemble = AdamEnsemble(energy, population.draw(precision, place), settings)
-    with suitable_threads(place, energy.multiplications * len(population.members)):
+    with torch.no_grad(), suitable_threads(place, energy.multiplications * len(population.members)):
         run = {**population.describe(), "settings": settings.describe(), "dtype": dtype, "path": energy.path}
         _descend(ensemble, run, checkpoint, pause, progress)
         found = evaluate(energy, ensemble.position["W"], ensemble.position["G"], tolerance)
