@@ -18,9 +18,9 @@ from phasekit.streams import stream
 # Perturbation of the ordered starts, in units of the prior's standard deviations: breaks symmetries, leaves the branch.
 _NOISE = 0.02
 _LARGEST_LOGIT = 1e4
-# What the prior of G may charge for the logits of an ordered start, as a share of U(0, 0) = P/(2κ), the energy of a head
-# that does nothing. Linear attention takes logits at the first price; other scores take what their pattern needs, at
-# most at the second: a minimum never costs more than doing nothing.
+# What the prior of G may charge for the logits of an ordered start, as a share of U(0, 0) = P/(2κ), the energy of a
+# head that does nothing. Linear attention takes logits at the first price; other scores take what their pattern needs,
+# at most at the second: a minimum never costs more than doing nothing.
 _CHEAP, _DEAR = 0.1, 1.0
 
 Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
