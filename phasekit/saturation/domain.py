@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasekit.checks import finite_numbers
 from phasekit.errors import InputError
 
 #: Logits of shape (rows, keys), descending; all else of shape (rows, 1).
@@ -116,15 +117,10 @@ class Domain:
 
     def _array(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
         logits = self.variables[name].kind == "logits"
-        try:
-            array = np.asarray(values, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(name, values, "must be numbers") from None
+        array = finite_numbers(name, values)
         if array.ndim > 1 + logits or array.size == 0 or (logits and array.ndim == 0):
             form = "(keys,) or (rows, keys)" if logits else "() or (rows,)"
             raise InputError(name, array.shape, f"its shape must be {form}, not empty")
-        if not np.isfinite(array).all():
-            raise InputError(name, values, "must be finite")
         array = np.atleast_2d(array) if logits else array.reshape(-1, 1)
         if logits and array.shape[1] < 2 - self.extra_keys:
             raise InputError(name, array.shape, f"needs at least {2 - self.extra_keys} keys")

@@ -1,7 +1,7 @@
 """Asymptotic slopes: each exponent that the theorems predict, fitted on the quantity itself far out.
 
-A slope is a least-squares fit over points far enough out that the correction of the finite argument is below half a
-unit of the third digit: that is what "reproduced" means.
+A slope is a least-squares fit over points so far out that what is left of the next order changes it by less than half a
+unit of its third digit. It is reproduced if it agrees with the predicted one to three digits.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from phasekit.saturation.theorem import Theorem
 from phasekit.saturation.theorems.crossover import crossover_gap
 
 Array = NDArray[np.float64]
-#: Inputs of a theorem at all points of a line.
-Line = Mapping[str, Any]
+#: Inputs of a theorem at all points of a fit.
+Inputs = Mapping[str, Any]
 
 #: The published starting values of SSA (arXiv:2508.14685), at which slopes are fitted.
 N, B = 1.5, 0.8
@@ -71,8 +71,8 @@ class Slope:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A line of inputs along which a theorem's quantity is a power or an exponential far out.
+class SlopeCase:
+    """Where a theorem's quantity is fitted: along inputs far out, where it is a power or an exponential.
 
     Attributes
     ----------
@@ -95,9 +95,9 @@ class Curve:
     abscissa: str
     predicted: float
     along: Array
-    inputs: Line
+    inputs: Inputs
     column: int = 0
-    quantity: Callable[[Theorem, Line], Array] | None = None
+    quantity: Callable[[Theorem, Inputs], Array] | None = None
     has_limit: bool = False
 
     def slope(self, theorem: Theorem) -> Slope:
@@ -113,13 +113,13 @@ class Curve:
         return replace(found, limit=float(np.exp(y[-1])), limit_predicted=expected)
 
 
-def _distance_from_limit(theorem: Theorem, inputs: Line) -> Array:
+def _distance_from_limit(theorem: Theorem, inputs: Inputs) -> Array:
     """Return ln[R − R(∞)] from ln R and its lower bound ln R(∞)."""
     ratio, (limit, _) = theorem.evaluate(**inputs), theorem.bounds(**inputs)
     return np.asarray(np.log(np.expm1(ratio - limit)) + limit)
 
 
-def _largest_deviation(theorem: Theorem, inputs: Line) -> Array:
+def _largest_deviation(theorem: Theorem, inputs: Inputs) -> Array:
     """Return ln max_j |quantity_j|."""
     return np.asarray(np.log(np.abs(theorem.evaluate(**inputs)).max(axis=-1, keepdims=True)))
 
@@ -128,67 +128,53 @@ _FAR = np.geomspace(1e3, 1e6, POINTS)
 _GAPS = np.geomspace(1e4, 1e7, POINTS)
 _LINEAR = np.linspace(10, 40, POINTS)
 _SSA = {"n": N, "b": B}
-_SOFTMAX_ROW = {"z": (2, 1, -1), "lam": _LINEAR}
-_AGAINST_GAP = {"others": (0.5, -1.0), "gap": _GAPS, **_SSA}
-_AGAINST_GAP_LINEAR = {"others": (0.5, -1.0), "gap": _LINEAR}
-_GAP_CASE = "others (0.5, −1)"
+_SOFTMAX: Inputs = {"z": (2, 1, -1), "lam": _LINEAR}
+_GROWN: Inputs = {"z": (2, -1), "lam": 1.0, "factor": _FAR, **_SSA}
+_CENTRED: Inputs = {"c": -_GAPS / 2, "gap": _GAPS, **_SSA}
+_GAP: Inputs = {"others": (0.5, -1.0), "gap": _GAPS, **_SSA}
+_LINEAR_GAP: Inputs = {"others": (0.5, -1.0), "gap": _LINEAR}
+_ADVANTAGE: Inputs = {"ratio": _GAPS / crossover_gap(N, B), **_SSA}
+_TOWARDS_SOFTMAX: Inputs = {"z": (2, 1, -1), "n": _GAPS}
+_ROW, _OTHERS = "z = (2, 1, −1)", "others (0.5, −1)"
 
 
-def _magnified(row: tuple[float, ...]) -> Curve:
+def _magnified(*row: float) -> Inputs:
+    return {"z": row, "lam": _FAR, **_SSA}
+
+
+def _mass_off_winner(row: tuple[float, ...]) -> SlopeCase:
     case = "z = (" + ", ".join(f"{entry:g}" for entry in row).replace("-", "−") + ")"
     exponent = float(saturation_exponent(row, N))
-    inputs = {"z": row, "lam": _FAR, **_SSA}
-    return Curve(case, "ln(1−p)", "ln λ", 0.0 - exponent, _FAR, inputs, has_limit=exponent == 0)
+    return SlopeCase(case, "ln(1−p)", "ln λ", 0.0 - exponent, _FAR, _magnified(*row), has_limit=exponent == 0)
 
 
-#: The curves of a theorem, by its name.
-SLOPES: dict[str, tuple[Curve, ...]] = {
-    "softmax-magnification": (Curve("z = (2, 1, −1)", "ln(1−p)", "λ", -1.0, _LINEAR, _SOFTMAX_ROW),),
-    "ssa-monotone": (
-        Curve("z = (2, −1), fastest", "ln R", "ln λ", -2 * N, _FAR, {"z": (2, -1), "lam": 1.0, "factor": _FAR, **_SSA}),
+_PER_THEOREM = {
+    "softmax-magnification": SlopeCase(_ROW, "ln(1−p)", "λ", -1.0, _LINEAR, _SOFTMAX),
+    "ssa-monotone": SlopeCase("z = (2, −1), fastest", "ln R", "ln λ", -2 * N, _FAR, _GROWN),
+    "ssa-limit": SlopeCase(
+        "z = (2, 1)", "ln[R − R(∞)]", "ln λ", -1.0, _FAR, _magnified(2, 1), quantity=_distance_from_limit
     ),
-    "ssa-limit": (
-        Curve(
-            "z = (2, 1)",
-            "ln[R − R(∞)]",
-            "ln λ",
-            -1.0,
-            _FAR,
-            {"z": (2, 1), "lam": _FAR, **_SSA},
-            quantity=_distance_from_limit,
-        ),
+    "softmax-floor": SlopeCase(_ROW, "ln p_min", "λ", -3.0, _LINEAR, _SOFTMAX, column=-1),
+    "ssa-floor": SlopeCase("z = (2, −1, −3)", "ln p_min", "ln λ", -2 * N, _FAR, _magnified(2, -1, -3), column=-1),
+    "softmax-imbalance": SlopeCase(_OTHERS, "ln(1−p)", "Δ", -1.0, _LINEAR, _LINEAR_GAP),
+    "ssa-imbalance": SlopeCase(_OTHERS, "ln(1−p)", "ln Δ", -N, _GAPS, _GAP),
+    "ssa-imbalance-uniform": SlopeCase("c = −Δ/2, fastest", "ln G", "ln Δ", 2 * N, _GAPS, _CENTRED),
+    "ssa-tail": SlopeCase(_OTHERS, "ln S", "ln Δ", -N, _GAPS, _GAP),
+    "ssa-gradient": SlopeCase(_OTHERS, "ln ∂p/∂z", "ln Δ", -N - 1, _GAPS, _GAP),
+    "ssa-gradient-others": SlopeCase(_OTHERS, "ln |∂p/∂z_j|", "ln Δ", -N, _GAPS, _GAP),
+    "softmax-gradient": SlopeCase(_OTHERS, "ln ∂p/∂z", "Δ", -1.0, _LINEAR, _LINEAR_GAP),
+    "crossover": SlopeCase("others at 0", "ln(odds ratio)", "Δ", -1.0, _GAPS, _ADVANTAGE),
+    "exponential-limit": SlopeCase(
+        _ROW, "ln |ln p_SSA/p|", "ln n", -1.0, _GAPS, _TOWARDS_SOFTMAX, quantity=_largest_deviation
     ),
-    "ssa-magnification": tuple(_magnified(row) for row in ROWS),
-    "softmax-floor": (Curve("z = (2, 1, −1)", "ln p_min", "λ", -3.0, _LINEAR, _SOFTMAX_ROW, column=-1),),
-    "ssa-floor": (
-        Curve("z = (2, −1, −3)", "ln p_min", "ln λ", -2 * N, _FAR, {"z": (2, -1, -3), "lam": _FAR, **_SSA}, column=-1),
-    ),
-    "softmax-imbalance": (Curve(_GAP_CASE, "ln(1−p)", "Δ", -1.0, _LINEAR, _AGAINST_GAP_LINEAR),),
-    "ssa-imbalance": (Curve(_GAP_CASE, "ln(1−p)", "ln Δ", -N, _GAPS, _AGAINST_GAP),),
-    "ssa-imbalance-uniform": (
-        Curve("c = −Δ/2, fastest", "ln G", "ln Δ", 2 * N, _GAPS, {"c": -_GAPS / 2, "gap": _GAPS, **_SSA}),
-    ),
-    "ssa-tail": (Curve(_GAP_CASE, "ln S", "ln Δ", -N, _GAPS, _AGAINST_GAP),),
-    "ssa-gradient": (Curve(_GAP_CASE, "ln ∂p/∂z", "ln Δ", -N - 1, _GAPS, _AGAINST_GAP),),
-    "ssa-gradient-others": (Curve(_GAP_CASE, "ln |∂p/∂z_j|", "ln Δ", -N, _GAPS, _AGAINST_GAP),),
-    "softmax-gradient": (Curve(_GAP_CASE, "ln ∂p/∂z", "Δ", -1.0, _LINEAR, _AGAINST_GAP_LINEAR),),
-    "crossover": (
-        Curve("others at 0", "ln(odds ratio)", "Δ", -1.0, _GAPS, {"ratio": _GAPS / crossover_gap(N, B), **_SSA}),
-    ),
-    "exponential-limit": (
-        Curve(
-            "z = (2, 1, −1)",
-            "ln |ln p_SSA/p|",
-            "ln n",
-            -1.0,
-            _GAPS,
-            {"z": (2, 1, -1), "n": _GAPS},
-            quantity=_largest_deviation,
-        ),
-    ),
+}
+#: The slopes to fit for a theorem, by its name.
+SLOPES: dict[str, tuple[SlopeCase, ...]] = {
+    **{name: (case,) for name, case in _PER_THEOREM.items()},
+    "ssa-magnification": tuple(_mass_off_winner(row) for row in ROWS),
 }
 
 
 def fit_slopes(theorems: Sequence[Theorem]) -> list[Slope]:
     """Return the slopes of those theorems that predict one, in order."""
-    return [curve.slope(theorem) for theorem in theorems for curve in SLOPES.get(theorem.name, ())]
+    return [case.slope(theorem) for theorem in theorems for case in SLOPES.get(theorem.name, ())]

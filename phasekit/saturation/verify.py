@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phasekit.checks import whole_number
 from phasekit.errors import InputError
 from phasekit.saturation.domain import count
 from phasekit.saturation.judge import Verdict, judge
@@ -19,7 +20,7 @@ STARTS, STEPS = 64, 80
 MOST_TRIALS = 10**12
 _CHUNK_ENTRIES = 100_000  # rows × keys in memory at once
 
-#: Told which theorem is at work, and the share of its work that is done.
+#: Called with the theorem that is being verified, and the share of its work that is done.
 Progress = Callable[[Theorem, float], None]
 
 
@@ -84,6 +85,7 @@ def verify(
         If there are fewer trials than theorems, or too many; a negative seed; or a theorem whose hypotheses hold almost
         nowhere.
     """
+    trials, seed = whole_number("trials", trials), whole_number("seed", seed)
     if not theorems or trials < len(theorems):
         raise InputError("trials", trials, f"must be at least {max(len(theorems), 1)}, one for each theorem")
     if trials > MOST_TRIALS:

@@ -99,7 +99,7 @@ def flat(inputs):
 
 
 def test_a_wrong_slope_exits_1(command, monkeypatch):
-    wrong = [dataclasses.replace(curve, predicted=-1.5) for curve in slopes.SLOPES["ssa-floor"]]
+    wrong = [dataclasses.replace(case, predicted=-1.5) for case in slopes.SLOPES["ssa-floor"]]
     monkeypatch.setitem(slopes.SLOPES, "ssa-floor", wrong)
     status, out, _ = command([FLOOR], "--trials", "50")
     assert status == 1

@@ -9,7 +9,7 @@ from torch import Tensor
 from phasekit.attention.call import Call
 from phasekit.attention.lean.autograd import lean_attention
 from phasekit.attention.lean.flex import flex_attention
-from phasekit.attention.lean.passes import Plan
+from phasekit.attention.lean.passes import Fixed
 from phasekit.scores import ElementwiseSoftmax
 
 __all__ = ["attention_in_blocks"]
@@ -27,7 +27,7 @@ def attention_in_blocks(path: str, call: Call) -> Tensor:
     assert isinstance(call.score, ElementwiseSoftmax)
     seed = int(torch.empty((), dtype=torch.int64).random_(2**62)) if call.dropout else 0
     names = tuple(call.score.learnable)
-    plan = Plan(call.score, names, call.scale, call.causal, call.offset, call.dropout, seed)
+    fixed = Fixed(call.score, names, call.scale, call.causal, call.offset, call.dropout, seed)
     attention = lean_attention if path == "lean" else flex_attention
-    output = attention(plan, *call.batched())
+    output = attention(fixed, *call.batched())
     return output.reshape(*call.lead, *output.shape[1:])

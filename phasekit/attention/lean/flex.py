@@ -16,28 +16,30 @@ import torch
 from torch import Tensor
 
 from phasekit.attention.lean.autograd import pull_back_from_inputs
-from phasekit.attention.lean.passes import Plan
+from phasekit.attention.lean.passes import Fixed
 
 
 def flex_attention(
-    plan: Plan, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, values: Sequence[Tensor]
+    fixed: Fixed, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, values: Sequence[Tensor]
 ) -> Tensor:
     """Return the output; arguments as in :func:`~phasekit.attention.lean.autograd.lean_attention`, boolean masks."""
-    output: Tensor = _Flex.apply(plan, query, key, value, mask, *values)  # type: ignore[no-untyped-call]
+    output: Tensor = _Flex.apply(fixed, query, key, value, mask, *values)  # type: ignore[no-untyped-call]
     return output
 
 
 class _Flex(torch.autograd.Function):
-    """(plan, query, key, value, mask, *values) → output."""
+    """(fixed, query, key, value, mask, *values) → output."""
 
     @staticmethod
-    def forward(plan: Plan, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *values: Tensor) -> Tensor:
+    def forward(
+        fixed: Fixed, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *values: Tensor
+    ) -> Tensor:
         numbers = tuple(number.flatten(1).float().contiguous() for number in values)  # (batch, heads)
-        return _compiled()(plan, query.detach(), key.detach(), value.detach(), mask, numbers)
+        return _compiled()(fixed, query.detach(), key.detach(), value.detach(), mask, numbers)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.plan, *tensors = inputs
+        ctx.fixed, *tensors = inputs
         ctx.save_for_backward(*tensors)
 
     @staticmethod
@@ -51,19 +53,19 @@ def _compiled() -> Callable[..., Tensor]:
 
 
 def _fused(
-    plan: Plan, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, numbers: tuple[Tensor, ...]
+    fixed: Fixed, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, numbers: tuple[Tensor, ...]
 ) -> Tensor:
     from torch.nn.attention.flex_attention import flex_attention as fused
 
     def change(z: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        t = plan.score.transform(z, **{name: v[batch, head] for name, v in zip(plan.names, numbers, strict=True)})
-        if plan.causal:
-            t = torch.where(j <= i + plan.offset, t, -torch.inf)
+        t = fixed.score.transform(z, **{name: v[batch, head] for name, v in zip(fixed.names, numbers, strict=True)})
+        if fixed.causal:
+            t = torch.where(j <= i + fixed.offset, t, -torch.inf)
         if mask is not None:
             t = torch.where(_of_mask(mask, batch, head, i, j), t, -torch.inf)
         return t
 
-    return fused(query, key, value, score_mod=change, scale=plan.scale, enable_gqa=True)
+    return fused(query, key, value, score_mod=change, scale=fixed.scale, enable_gqa=True)
 
 
 def _of_mask(mask: Tensor, *index: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ KEY_BLOCK = 512
 
 
 @dataclass(frozen=True)
-class Plan:
+class Fixed:
     """What stays the same in the forward and the backward pass of one call.
 
     Attributes
@@ -86,16 +86,16 @@ class Inputs(NamedTuple):
 class _Work:
     """How one call is cut into blocks, and what they share."""
 
-    def __init__(self, plan: Plan, inputs: Inputs, learned: Sequence[str] = ()) -> None:
-        self.plan, self.masks = plan, inputs.masks
+    def __init__(self, fixed: Fixed, inputs: Inputs, learned: Sequence[str] = ()) -> None:
+        self.fixed, self.masks = fixed, inputs.masks
         self.dtype, self.device = compute_dtype(inputs.query), inputs.query.device
         self.floor = math.ceil(math.log(torch.finfo(self.dtype).tiny))  # of exponents
         self.matrices, self.queries, _ = inputs.query.shape
         self.keys = inputs.key.shape[1]
         self.sharing = self.matrices // max(1, len(inputs.key))
         values = (value.detach().to(self.dtype) for value in inputs.values)
-        self.map: BlockMap = block_map(plan.score, dict(zip(plan.names, values, strict=True)), learned, plan.scale)
-        self.generator = torch.Generator(self.device) if plan.dropout else None
+        self.map: BlockMap = block_map(fixed.score, dict(zip(fixed.names, values, strict=True)), learned, fixed.scale)
+        self.generator = torch.Generator(self.device) if fixed.dropout else None
 
         on_cpu = self.device.type == "cpu"
         size = CPU_BLOCK * torch.get_num_threads() if on_cpu else DEVICE_BLOCK
@@ -167,14 +167,16 @@ class _Work:
     def kept(self, block: Tensor, groups: slice, rows: slice, keys: slice) -> Tensor:
         """Return 1/(1 − dropout) for probabilities that stay, 0 for those dropped: the same in both passes."""
         assert self.generator is not None
-        self.generator.manual_seed(self.plan.seed + (groups.start * self.queries + rows.start) * self.keys + keys.start)
-        stay = 1 - self.plan.dropout
+        self.generator.manual_seed(
+            self.fixed.seed + (groups.start * self.queries + rows.start) * self.keys + keys.start
+        )
+        stay = 1 - self.fixed.dropout
         return torch.empty_like(block).bernoulli_(stay, generator=self.generator).div_(stay)
 
 
-def forward(plan: Plan, inputs: Inputs) -> tuple[Tensor, Tensor]:
+def forward(fixed: Fixed, inputs: Inputs) -> tuple[Tensor, Tensor]:
     """Return outputs (matrices, queries, value dim) and the logarithms of normalisers (matrices, queries, 1)."""
-    work = _Work(plan, inputs)
+    work = _Work(fixed, inputs)
     output = torch.zeros((work.matrices, work.queries, inputs.value.shape[-1]), **work.options())
     logarithm = torch.zeros((work.matrices, work.queries, 1), **work.options())
     lowest = hiding(work.dtype)  # a row whose maximum is no higher sees nothing
@@ -201,7 +203,7 @@ def forward(plan: Plan, inputs: Inputs) -> tuple[Tensor, Tensor]:
                     torch.maximum(top, maximum, out=top)
                 p = work.weigh(_combine(tau, 1.0 if masked else gain, -top, out=tau), deep, shown, keys)
                 mass = p.sum(dim=-1, keepdim=True)
-                if plan.dropout:
+                if fixed.dropout:
                     p *= work.kept(p, groups, rows, keys)
                 if maximum is None or normaliser is None:
                     normaliser = mass
@@ -229,7 +231,7 @@ class Gradients(NamedTuple):
 
 
 def backward(
-    plan: Plan,
+    fixed: Fixed,
     inputs: Inputs,
     learned: Sequence[str],
     mask_wanted: bool,
@@ -238,7 +240,7 @@ def backward(
     upstream: Tensor,
 ) -> Gradients:
     """Return the gradients, from what :func:`forward` returned and dU/doutput."""
-    work = _Work(plan, inputs, learned)
+    work = _Work(fixed, inputs, learned)
     dquery, dkey, dvalue = (torch.zeros(tensor.shape, **work.options()) for tensor in inputs[:3])
     dmask = inputs.masks.zero_gradient() if mask_wanted else None
     scale_gradient = torch.zeros((work.matrices, 1, 1), **work.options())
@@ -266,7 +268,7 @@ def backward(
                 shown.add_to(p, keys)
                 work.weigh(p, deep, shown, keys)
                 dt = torch.bmm(do_rows, v_keys.transpose(1, 2), out=recomputed.free)
-                if plan.dropout:
+                if fixed.dropout:
                     kept = work.kept(p, groups, rows, keys)
                     dv_keys.baddbmm_((p * kept).transpose(1, 2), do_rows)
                     dt *= kept
