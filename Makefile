@@ -67,7 +67,7 @@ build/figures/.%.$(PRESET): $$(wildcard figures/*/$$*.py) $(SOURCES) $(INSTALLED
 	@touch $@
 
 gpu-check: $(INSTALLED)
-	@$(BIN)/python -m phasekit.gpu_check
+	@$(BIN)/phasekit check-device
 
 bench: $(INSTALLED)
 	@$(BIN)/python -m benchmarks

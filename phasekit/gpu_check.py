@@ -1,14 +1,7 @@
-"""Check every device path against its CPU reference: ``python -m phasekit.gpu_check [--device DEVICE]``.
-
-Prints one line for each comparison. Exit status: 0 all agree, 1 something disagrees, 2 wrong usage, 3 this machine has
-no GPU (nothing was checked; ``--device cpu`` compares the CPU with itself).
-"""
+"""Comparisons of every device path with its CPU reference; ``phasekit check-device`` prints them."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from phasekit.device import describe_device, resolve_device, wait_for
 from phasekit.errors import InputError
 from phasekit.heads import Adam, AdamEnsemble, Energy, build_energy, draw_starts
 from phasekit.heads.moments import pair_counts
@@ -24,8 +16,6 @@ from phasekit.model import Model
 from phasekit.samplers import HMC, SGLD, HeadsTarget, Langevin, Method, MinibatchTarget, Target
 from phasekit.scores import Score, get_score, names
 from phasekit.tasks.copy import Dataset, draw_dataset
-
-NO_GPU = 3
 
 # Largest deviation allowed, relative to the largest number compared: some hundred roundings.
 _TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
@@ -154,34 +144,3 @@ def _largest(numbers: Sequence[float]) -> float:
 
 def _deviation(found: Tensor, expected: Tensor) -> float:
     return float((found.cpu().double() - expected).abs().max() / expected.abs().max())
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m phasekit.gpu_check", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--device", default="cuda", help="cuda (default), cuda:N or cpu")
-    name = parser.parse_args(arguments).device
-    if name.startswith("cuda") and not torch.cuda.is_available():
-        print("This machine has no CUDA device: nothing was checked.")
-        return NO_GPU
-    try:
-        device = resolve_device(name)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(f"{describe_device(device)} against cpu, torch {torch.__version__}")
-    print(f"{'check':60s} {'precision':9s} {'deviation':>9s} {'allowed':>8s}")
-    begun, failed, count = time.perf_counter(), 0, 0
-    for check in checks(device):
-        count, failed = count + 1, failed + (not check.agrees)
-        mark = "" if check.agrees else "  DISAGREES"
-        print(f"{check.name:60s} {check.dtype:9s} {check.deviation:9.1e} {check.tolerance:8.0e}{mark}", flush=True)
-    wait_for(device)
-    print(f"{count} checks, {failed} disagree, {time.perf_counter() - begun:.0f} s")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

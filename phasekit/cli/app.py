@@ -6,6 +6,7 @@ import typer
 
 from phasekit import __version__
 from phasekit.cli import (
+    check_device,
     compare,
     diagram,
     endpoint,
@@ -56,6 +57,7 @@ app.command()(store.collect)
 app.command()(store.repair)
 app.command()(measure.measure)
 app.command()(figures.figures)
+app.command()(check_device.check_device)
 app.add_typer(evidence.evidence, name="evidence")
 
 

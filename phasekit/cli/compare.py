@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, as_notes, caveat_of, print_json, print_table, working
+from phasekit.cli.output import (
+    JsonOption,
+    OutOption,
+    as_notes,
+    caveat_of,
+    default_folder,
+    in_words,
+    print_json,
+    print_table,
+    working,
+)
 from phasekit.files import output_folder
 
 if TYPE_CHECKING:
@@ -39,7 +49,7 @@ def compare(
         str | None,
         typer.Option("--scores", metavar="LIST", help="Joined by commas: softmax,ssa:n=2,mixture:scores=softmax+ssa."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("build/compare"),
+    out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Compare score functions on one task: the data they need, and whether they jump.
@@ -50,11 +60,14 @@ def compare(
     """
     from phasekit.scores import parse_score
     from phasekit.theory.compare import DEFAULT_SCORES, compare_scores
+    from phasekit.theory.compare import in_words as score_in_words
 
     chosen = [parse_score(word) for word in (scores.split(",") if scores is not None else DEFAULT_SCORES)]
     chosen = list(dict.fromkeys(chosen))  # each once
     model = options.model()
-    folder = output_folder(out)
+    words = in_words(model, options.estimator).removeprefix(f"{model.score.name}, ")
+    listed = " ".join(score_in_words(score) for score in chosen) if scores is not None else ""
+    folder = output_folder(out or default_folder("compare", f"{words}, {listed}"))
     with working(f"comparing {len(chosen)} scores"):
         table = compare_scores(model, chosen, options.estimator)
         files = _draw(model, chosen, table, options.estimator, folder / "compare")

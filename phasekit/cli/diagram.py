@@ -10,9 +10,19 @@ import typer
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.axes import SYNTAX, parse_axis
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, as_notes, in_words, print_json, print_table, working
+from phasekit.cli.output import (
+    JsonOption,
+    OutOption,
+    as_notes,
+    default_folder,
+    in_words,
+    print_json,
+    print_table,
+    working,
+)
 from phasekit.errors import InputError
 from phasekit.files import atomic, output_folder
+from phasekit.model import Model
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +35,7 @@ def diagram(
     options: ModelOptions,
     x: Annotated[str, typer.Option("--x", metavar="AXIS", help=f"Horizontal axis: {SYNTAX}.")],
     y: Annotated[str, typer.Option("--y", metavar="AXIS", help="Vertical axis, written alike.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("build/diagram"),
+    out: OutOption = None,
     show: Annotated[str, typer.Option("--show", help=f"What colour shows: {', '.join(VARIABLES)}.")] = VARIABLES[0],
     json: JsonOption = False,
 ) -> None:
@@ -39,7 +49,8 @@ def diagram(
         raise InputError("axes", f"{x_name} and {y_name}", "must be two different numbers of the model")
     model = options.model(**{x_name: x_points[0], y_name: y_points[0]})
     grid = model.grid(**{x_name: x_points, y_name: y_points})
-    folder = output_folder(out)
+    words = in_words(model, options.estimator, varied=[x_name, y_name])
+    folder = output_folder(out or default_folder("diagram", f"{x_name}-{y_name}, {words}"))
     from phasekit.theory.action import action_for
 
     known = [name for name in VARIABLES[:3]] + [*action_for(model, options.estimator).order_parameters]
@@ -49,7 +60,7 @@ def diagram(
 
     with working(f"computing {x_points.size} × {y_points.size} models"):
         found = phase_diagram(grid, options.estimator)
-        files = [folder / "diagram.nc", *_draw(found, x_name, y_name, show, folder)]
+        files = [folder / "diagram.nc", *_draw(found, model, x_name, y_name, show, folder)]
         save_dataset(found, files[0])
     unconverged = int((~found["converged"]).sum())
     phases = found.attrs["phases"].split(", ")
@@ -73,7 +84,6 @@ def diagram(
         rows = [(phase, f"{share:.1%}") for phase, share in shares.items()]
         rows.append(("more than one minimum", f"{coexisting:.1%}"))
         rows.append(("not converged", f"{unconverged} points"))
-        words = in_words(model, options.estimator, varied=[x_name, y_name])
         title = f"Phase diagram, {x_points.size} × {y_points.size} models ({words})"
         print_table(
             title, ["", "share of the grid"], rows, [*as_notes(found.attrs), *(f"wrote {path}" for path in files)]
@@ -82,21 +92,36 @@ def diagram(
         raise typer.Exit(CHECK_FAILED)
 
 
-def _draw(found: xr.Dataset, x: str, y: str, show: str, folder: Path) -> list[Path]:
-    from phasekit.drawing.pictures import draw_phase_diagram
+def _draw(found: xr.Dataset, model: Model, x: str, y: str, show: str, folder: Path) -> list[Path]:
+    from phasekit.drawing.pictures import draw_phase_diagram, name_phases
     from phasekit.drawing.plotting import LABELS, new_figure, save, style
 
     lines = [name for name in found.data_vars if str(name).startswith("line_")]
+    fixed = [name for name in ("P", "V", "L") if name not in (x, y) and getattr(model, name) is not None]
     with style():
         figure, axes = new_figure()
         mesh = draw_phase_diagram(axes, found, x, y, show)
+        name_phases(axes, found, x, y)
+        numbers = [f"{LABELS[name]} = {getattr(model, name):g}" for name in fixed]
+        axes.set_title(", ".join([model.score.name, *numbers]), loc="left")
         figure.colorbar(mesh, ax=axes, label=LABELS[show])
-        if lines:
+        if axes.get_legend_handles_labels()[1]:
             axes.legend(loc="best", frameon=True, framealpha=0.8)
         written = save(figure, found.drop_vars(lines).drop_dims("end", errors="ignore"), folder / "diagram")
     if lines:
         path = folder / "diagram-lines.csv"
         with atomic(path) as temporary:
-            found[lines].to_dataframe().reset_index().to_csv(temporary, index=False, lineterminator="\n")
+            _one_row_each(found[lines]).to_dataframe().reset_index().to_csv(temporary, index=False, lineterminator="\n")
         written.append(path)
     return written
+
+
+def _one_row_each(lines: xr.Dataset) -> xr.Dataset:
+    """Give lower and upper spinodals a column each, so that no point of the axis takes two rows."""
+    ends = {
+        f"{name}_{end}": lines[name].sel(end=end, drop=True)
+        for name in lines.data_vars
+        if "end" in lines[name].dims
+        for end in lines["end"].values
+    }
+    return lines.drop_dims("end", errors="ignore").assign(ends)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -19,9 +22,33 @@ from phasekit.progress import bar
 if TYPE_CHECKING:
     from phasekit.model import Estimator, Model
 
+_LONGEST_NAME = 80  # of a folder
 PIPE_WIDTH = 120  # characters per line where there is no terminal to ask
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+
+def folder_named(text: str) -> Path:
+    """Read the name of a folder; an empty one would be the current folder, which nobody asked for."""
+    if not text.strip():
+        raise typer.BadParameter("must name a folder; . is the current one")
+    return Path(text)
+
+
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", parser=folder_named, metavar="FOLDER", help="For the files (default: build/ and which model)."
+    ),
+]
+
+
+def default_folder(command: str, words: str) -> Path:
+    """Return the folder of a command's files if none is given: another for each model, so that none is overwritten."""
+    name = re.sub(r"[^\w.=+-]+", "-", words.replace(" = ", "=")).strip("-")
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{zlib.crc32(name.encode()):08x}"
+    return Path("build") / command / name
 
 
 def print_json(document: Mapping[str, Any]) -> None:

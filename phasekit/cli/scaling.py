@@ -11,7 +11,17 @@ import typer
 
 from phasekit.cli.axes import SYNTAX, parse_axis
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, as_notes, caveat_of, in_words, print_json, print_table, working
+from phasekit.cli.output import (
+    JsonOption,
+    OutOption,
+    as_notes,
+    caveat_of,
+    default_folder,
+    in_words,
+    print_json,
+    print_table,
+    working,
+)
 from phasekit.errors import InputError
 from phasekit.files import output_folder
 
@@ -24,7 +34,7 @@ def scaling(
         str | None,
         typer.Option("--threshold", help="P1 or P2 (linear attention), P_star or P_x (normalised scores)."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("build/scaling"),
+    out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Follow a transition's threshold P along one axis: its exponents, and the laws that describe it.
@@ -37,7 +47,8 @@ def scaling(
         raise InputError("axis", name, "is what the thresholds are values of; vary V, L, sigma_w, sigma_g or kappa")
     model = options.model(**{name: points[0]})
     quantity = threshold or ("P_star" if model.score.normalised else "P1")
-    folder = output_folder(out)
+    words = in_words(model, options.estimator, varied=[name, "P"])
+    folder = output_folder(out or default_folder("scaling", words))
     from phasekit.theory.diagram import save_dataset
     from phasekit.theory.scaling import compare_laws, scaling_law
 
@@ -72,7 +83,7 @@ def scaling(
         return
     notes = [note, *as_notes(caveat), *([f"no {quantity} at {missing} of {points.size} values"] if missing else [])]
     print_table(
-        f"{quantity} against {name}: laws, best first ({in_words(model, options.estimator, varied=[name, 'P'])})",
+        f"{quantity} against {name}: laws, best first ({words})",
         ["", "prefactor", "exponent", "rms deviation of ln P", "largest", "values it lacks"],
         [[fit.law.replace("_", " "), fit.prefactor, fit.exponent, fit.rms, fit.worst, fit.missing] for fit in laws],
         [*notes, *(f"wrote {path}" for path in files)],

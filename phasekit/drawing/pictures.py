@@ -36,6 +36,8 @@ _LAWS = {
     "wide_vocabulary_pair": r"$1 \ll t \ll L^{2-n}$",
     "scarce_data": r"$t \ll 1$",
 }
+_NO_PATTERN = "0.85"
+_SMALLEST_NAMED = 0.05
 _LOGARITHMIC_FROM = 10.0  # an axis whose ends differ by at least this factor is drawn logarithmically
 
 
@@ -62,7 +64,7 @@ def draw_phase_diagram(axes: Axes, diagram: xr.Dataset, x: str, y: str, show: st
     shown = diagram[show].where(diagram["phase"] > 0).transpose(y, x).to_numpy()
     limits: dict[str, Any] = {"vmin": 0.0, "vmax": 1.0} if show == "copying_share" else {}
     mesh = axes.pcolormesh(_edges(horizontal), _edges(vertical), shown, rasterized=True, **limits)
-    axes.set_facecolor("0.85")
+    axes.set_facecolor(_NO_PATTERN)
     if "P" in (x, y):
         along = y if x == "P" else x
         for name in THRESHOLDS:
@@ -78,6 +80,26 @@ def draw_phase_diagram(axes: Axes, diagram: xr.Dataset, x: str, y: str, show: st
     _scale(axes, y, vertical, "y")
     axes.set(xlabel=LABELS[x], ylabel=LABELS[y])
     return mesh
+
+
+def name_phases(axes: Axes, diagram: xr.Dataset, x: str, y: str) -> None:
+    """Write each phase's name into the middle of its largest part; explain grey in the legend if there is any.
+
+    A phase is named where at least a twentieth of the grid belongs to it.
+    """
+    from scipy.ndimage import distance_transform_edt
+
+    phase = diagram["phase"].transpose(y, x).to_numpy()
+    for k, name in enumerate(str(diagram.attrs["phases"]).split(", ")):
+        inside = phase == k
+        if inside.mean() < _SMALLEST_NAMED:
+            continue
+        depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
+        row, column = np.unravel_index(depth.argmax(), depth.shape)
+        at = float(diagram[x][column]), float(diagram[y][row])
+        axes.text(*at, name, ha="center", va="center", fontsize=7, color="white" if name == "pooling" else "black")
+    if (phase == 0).any():
+        axes.fill([], [], color=_NO_PATTERN, label="no pattern")
 
 
 def draw_scaling_law(axes: Axes, law: xr.Dataset) -> None:

@@ -9,6 +9,7 @@ import xarray as xr
 
 from phasekit.files import write_netcdf
 from phasekit.model import Estimator, Grid, given_grid
+from phasekit.theory.long_names import with_long_names
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import THRESHOLDS, transition_table
 from phasekit.theory.transitions.table import model_attributes
@@ -67,7 +68,7 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         wanted = [name for name in (*THRESHOLDS, "spinodals") if name in lines]
         dataset = dataset.merge(lines[wanted].rename({name: f"line_{name}" for name in wanted}))
         dataset["lines_failed"] = lines["failed"]
-    return dataset
+    return with_long_names(dataset)
 
 
 def save_dataset(dataset: xr.Dataset, path: str | Path) -> None:

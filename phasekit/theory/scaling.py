@@ -18,6 +18,7 @@ from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, given_model
 from phasekit.theory.action.base import Array
 from phasekit.theory.closed_forms import closed_forms_of
+from phasekit.theory.long_names import with_long_names
 from phasekit.theory.transitions import THRESHOLDS, transition_table
 from phasekit.theory.transitions.table import parameters_without_P
 
@@ -93,7 +94,7 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     dataset["local_exponent"] = (axis, local_exponent(grid.axes[axis], table[quantity].to_numpy()))
     for name, form in forms.items() if estimator == "map" else ():  # the closed forms are those of the map action
         dataset[f"closed_{name}"] = (axis, np.broadcast_to(form(parameters), grid.shape))
-    return dataset.assign_attrs(quantity=quantity, axis=axis)
+    return with_long_names(dataset.assign_attrs(quantity=quantity, axis=axis))
 
 
 def local_exponent(x: Array, y: Array) -> Array:

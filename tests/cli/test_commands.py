@@ -83,6 +83,39 @@ def test_diagram_writes_data_pictures_and_tables(phasekit, tmp_path):
     assert f"wrote {tmp_path / 'diagram.png'}" in shown.out
 
 
+def test_a_diagram_names_its_phases_and_takes_a_row_for_each_point(phasekit, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("phasekit.drawing.plotting.save", lambda figure, *_: drawn.append(figure) or [])
+    axes = ["--x", "L=8..64 in 8", "--y", "P=30..3000 in 9"]
+    assert phasekit("diagram", "-V", 8, *axes, "-o", tmp_path).status == 0
+    lines = np.genfromtxt(tmp_path / "diagram-lines.csv", delimiter=",", names=True)
+    assert len(set(lines["L"])) == lines.size == 8
+    assert {"line_spinodals_lower", "line_spinodals_upper"} <= set(lines.dtype.names)
+    written = [text.get_text() for text in drawn[0].axes[0].texts]
+    assert written == ["pooling", "copying"]
+    assert drawn[0].axes[0].get_title("left") == "softmax, $V$ = 8"
+    with xr.open_dataset(tmp_path / "diagram.nc", engine="h5netcdf") as data:
+        assert all(variable.attrs["long_name"] for variable in data.variables.values())
+        assert data["L"].attrs["long_name"] == "context length"
+
+
+def test_two_models_have_two_folders_and_an_empty_name_is_none(phasekit, refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for V in (8, 9):
+        assert phasekit("diagram", "-V", V, "--x", "L=8,16", "--y", "P=50,100").status == 0
+    assert [path.name for path in sorted((tmp_path / "build/diagram").iterdir())] == [
+        f"L-P-softmax-positional-map-V={V}-sigma_w=1-sigma_g=1-kappa=1" for V in (8, 9)
+    ]
+    assert "must name a folder" in refused("diagram", "-V", 8, "--x", "L=8,16", "--y", "P=50,100", "-o", "")
+
+
+def test_a_number_of_a_score_may_be_an_axis_of_diagrams_and_scaling_laws(phasekit, tmp_path):
+    diagram = ["diagram", "--score", "ssa", "-V", 8, "-L", 16, "--x", "n=1..3 in 2 even", "--y", "P=100..1000 in 3"]
+    assert phasekit(*diagram, "-o", tmp_path).status == 0
+    law = ["scaling", "--score", "temperature", "-V", 8, "-L", 64, "--axis", "T=0.5..1.5 in 5"]
+    assert phasekit(*law, "-o", tmp_path).status == 0
+
+
 def test_a_diagram_without_P_as_an_axis(phasekit, tmp_path):
     axes = ["--x", "L=16:64:3", "--y", "V=8,16"]
     assert phasekit("diagram", "-P", 500, *axes, "-o", tmp_path).status == 0

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from phasekit import gpu_check
+from phasekit import cli, gpu_check
 
 
 @pytest.fixture(autouse=True)
@@ -11,7 +11,7 @@ def two_paths(monkeypatch):
 
 
 def test_the_cpu_agrees_with_itself(capsys):
-    assert gpu_check.main(["--device", "cpu"]) == 0
+    assert cli.run(["check-device", "--device", "cpu"]) == 0
     printed = capsys.readouterr().out
     assert "pair counts" in printed
     assert "second moments, softmax: U after training" in printed
@@ -32,7 +32,7 @@ def test_a_wrong_device_path_is_caught(capsys, monkeypatch):
             self.key_pairs *= 1.001
 
     monkeypatch.setattr(MomentEnergy, "__init__", sloppy)
-    assert gpu_check.main(["--device", "cpu"]) == 1
+    assert cli.run(["check-device", "--device", "cpu"]) == 1
     lines = [line for line in capsys.readouterr().out.splitlines() if "DISAGREES" in line]
     assert lines
     assert all(line.startswith("second moments") and "float32" in line for line in lines)
@@ -45,10 +45,10 @@ def test_a_nan_disagrees():
 
 def test_no_gpu_has_its_own_status(capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert gpu_check.main([]) == gpu_check.NO_GPU == 3
+    assert cli.run(["check-device"]) == 3
     assert "nothing was checked" in capsys.readouterr().out
 
 
 def test_wrong_usage(capsys):
-    assert gpu_check.main(["--device", "abacus"]) == 2
+    assert cli.run(["check-device", "--device", "abacus"]) == 2
     assert capsys.readouterr().err.startswith("error: device = 'abacus'")

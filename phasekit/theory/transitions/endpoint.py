@@ -19,6 +19,7 @@ from phasekit.model import Estimator, Grid, Model, Parameters, axes_of, given_mo
 from phasekit.theory import solve
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array, Curved
+from phasekit.theory.long_names import with_long_names
 from phasekit.theory.transitions.course import course_of
 from phasekit.theory.transitions.curve import Curve
 from phasekit.theory.transitions.table import model_attributes, parameters_without_P
@@ -99,7 +100,7 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
     shape = [axis.size for axis in grid.values()]
     variables = {name: (list(grid), values.reshape(shape)) for name, values in described.items()}
     attributes = {**model_attributes(base, estimator), "between": list(family.between)}
-    return xr.Dataset(variables, coords=grid).assign_attrs(attributes)
+    return with_long_names(xr.Dataset(variables, coords=grid).assign_attrs(attributes))
 
 
 def _describe(action: Curved, family: Family, found: Array, p: Parameters) -> dict[str, Array]:

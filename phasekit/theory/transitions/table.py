@@ -8,6 +8,7 @@ from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters, given_grid
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array
+from phasekit.theory.long_names import with_long_names
 from phasekit.theory.transitions.course import course_of
 
 #: Second dimension of the quantities that come in pairs.
@@ -71,7 +72,8 @@ def transition_table(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     used = {dim for dims, _ in variables.values() for dim in dims} & labels.keys()
     dataset = xr.Dataset(variables, coords={**grid.axes, **{dim: labels[dim] for dim in sorted(used)}})
     caveat = action.caveat(parameters)
-    return dataset.assign_attrs(model_attributes(grid.base, estimator), **({"caveat": caveat} if caveat else {}))
+    attributes = model_attributes(grid.base, estimator)
+    return with_long_names(dataset.assign_attrs(attributes, **({"caveat": caveat} if caveat else {})))
 
 
 def model_attributes(model: Model, estimator: Estimator) -> dict[str, str | float]:
