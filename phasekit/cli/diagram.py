@@ -42,7 +42,8 @@ def diagram(
     """Draw a phase diagram: which minimum of the action wins where, and the transition lines between.
 
     Writes diagram.nc (everything, labelled), diagram.png and diagram.pdf, diagram.csv (a row per grid point) and, if
-    P is an axis, diagram-lines.csv (the transitions). Exit status 1 if a minimum didn't converge.
+    P is an axis, diagram-lines.csv (the transitions). Exit status 1 if a minimum didn't converge, or a
+    transition wasn't found.
     """
     (x_name, x_points), (y_name, y_points) = parse_axis(x), parse_axis(y)
     if x_name == y_name:
@@ -63,6 +64,7 @@ def diagram(
         files = [folder / "diagram.nc", *_draw(found, model, x_name, y_name, show, folder)]
         save_dataset(found, files[0])
     unconverged = int((~found["converged"]).sum())
+    lost = int(found["lines_failed"].sum()) if "lines_failed" in found else 0
     phases = found.attrs["phases"].split(", ")
     shares = {phase: float((found["phase"] == k).mean()) for k, phase in enumerate(phases)}
     coexisting = float((found["minima"] > 1).mean())
@@ -77,6 +79,7 @@ def diagram(
                 "phases": shares,
                 "several_minima": coexisting,
                 "unconverged": unconverged,
+                "lines_failed": lost,
                 "files": [str(path) for path in files],
             }
         )
@@ -84,11 +87,12 @@ def diagram(
         rows = [(phase, f"{share:.1%}") for phase, share in shares.items()]
         rows.append(("more than one minimum", f"{coexisting:.1%}"))
         rows.append(("not converged", f"{unconverged} points"))
+        rows += [("transitions not found", f"{lost} models")] if lost else []
         title = f"Phase diagram, {x_points.size} × {y_points.size} models ({words})"
         print_table(
             title, ["", "share of the grid"], rows, [*as_notes(found.attrs), *(f"wrote {path}" for path in files)]
         )
-    if unconverged:
+    if unconverged or lost:
         raise typer.Exit(CHECK_FAILED)
 
 
