@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from phasekit.checks import whole_number
 from phasekit.measure.locate import Array, Locate, NotLocated
 
 #: Fewer data sets say too little about how much data sets differ.
@@ -55,11 +56,14 @@ def bootstrap(P: Array, y: Array, locate: Locate, resamples: int = 500, seed: in
 
     Raises
     ------
+    InputError
+        For fewer than two resamples.
     NotLocated
         If the threshold can't be located, on these data or on a tenth of the resamples, or data sets are too few.
     """
     if len(y) < LEAST_SEEDS:
         raise NotLocated(f"an error bar needs at least {LEAST_SEEDS} data sets")
+    resamples = whole_number("resamples", resamples, 2)
     value = locate(P, y)
 
     def again(rows: NDArray[np.int64]) -> float:

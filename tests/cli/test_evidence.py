@@ -115,6 +115,7 @@ def test_warning(phasekit):
         (["barrier", *HEAD, "-P", "8,9"], "must be one size"),
         (["barrier", *HEAD, "-P", "8", "--windows", "1"], "--windows"),
         (["warning", *HEAD, "-P", "8,9", "--event", "20"], "a trend needs at least 5"),
+        (["warning", "-V", 8, "-L", 64, "-P", "100,200"], "a trend needs at least 5"),
         (["warning", *HEAD, "-P", "8,9", "--event", "20", "--draws", "99999999999999"], "a trend needs at least 5"),
         (["hysteresis", *HEAD, "-P", "8,9", "--draws", "99999999999999"], "draws = 99999999999999"),
         (["hysteresis", *HEAD, "-P", "1e18,2e18"], "don't fit into memory"),

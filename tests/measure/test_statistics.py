@@ -51,6 +51,13 @@ def test_the_interval_covers_the_truth_however_few_data_sets(data_sets):
     assert abs(inside / trials - 0.95) < 3 * np.sqrt(0.95 * 0.05 / trials)
 
 
+def test_numbers_of_resamples():
+    one, same = (bootstrap(P, lines([99, 100, 102]), crossing, resamples=n).error for n in (20, np.int64(20)))
+    assert one == same
+    with pytest.raises(InputError, match=r"^resamples = 1: "):
+        bootstrap(P, lines([99, 100, 102]), crossing, resamples=1)
+
+
 def test_curvature_shows_as_interpolation_error():
     own = 100 * np.exp(1e-4 * np.random.default_rng(0).standard_normal(6))
     at = np.array([85.0, 93, 104, 112])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -34,6 +35,7 @@ def warning(
     from phasekit.evidence.early_warning import check_trend
 
     P = chains.sizes(model, sizes)
+    check_trend(P, event or math.inf, chains.draws)
     with working("locating the transition"):
         at = posterior_passage(model).P if event is None else event
     check_trend(P, at, chains.draws)
