@@ -64,9 +64,9 @@ def networks(preset: Preset, *names: str) -> dict[Model, pd.DataFrame]:
     parts: dict[Model, dict[str, pd.DataFrame]] = {}
     for task, found in results(preset, *names):
         rows = pd.DataFrame({**found.values, **fates(found.values)})
-        rows = rows.assign(task=task.id, member=rows.index, P=int(task.model.P or 0), data_seed=task.data_seed)
+        rows = rows.assign(task=task.id, member=rows.index, P=int(task.head.P or 0), data_seed=task.data_seed)
         rows = rows.assign(procedure=task.procedure.name, step=getattr(task.procedure, "step", np.nan))
-        parts.setdefault(task.model.at(P=None), {})[task.id] = rows
+        parts.setdefault(task.head.at(P=None), {})[task.id] = rows
     return {model: _sorted(pd.concat(rows.values(), ignore_index=True)) for model, rows in parts.items()}
 
 

@@ -59,7 +59,7 @@ class Description(BaseModel):
         """Take NumPy's numbers as Python's, and no truth value, bytes or masked number as a number."""
         if isinstance(given, np.generic | np.ndarray) and given.ndim == 0 and not np.ma.is_masked(given):
             given = given.item()
-        types = _types(cls.model_fields[str(about.field_name)])
+        types = types_of(cls.model_fields[str(about.field_name)])
         if {int, float} & types and bool not in types and isinstance(given, bool | bytes | bytearray | np.ndarray):
             raise ValueError
         return given
@@ -219,14 +219,14 @@ def _path(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _types(field: FieldInfo) -> set[Any]:
+def types_of(field: FieldInfo) -> set[Any]:
     """Return the types that a field's annotation allows."""
     return set(get_args(field.annotation)) or {field.annotation}
 
 
 def _rule(field: FieldInfo) -> str | None:
     """Say in words what a field may be, from its annotation and range."""
-    types = _types(field)
+    types = types_of(field)
     if types <= {int, float, NoneType}:
         limits = {
             word: getattr(limit, mark)

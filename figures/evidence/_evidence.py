@@ -24,14 +24,14 @@ def loops(preset: Preset) -> Iterator[tuple[Model, Loop]]:
     """Yield the model, without P, and both ways of each sweep: of linear, then of softmax attention."""
     for task, found in results(preset, "evidence"):
         if isinstance(task.procedure, Hysteresis):
-            yield task.model.at(P=None), task.procedure.loop({(task.model, task.data_seed): found})
+            yield task.head.at(P=None), task.procedure.loop({(task.head, task.data_seed): found})
 
 
 def umbrella_windows(preset: Preset) -> tuple[Model, xr.Dataset]:
     """Return the model, with its P, and the draws of its windows over aG."""
     for task, found in results(preset, "evidence"):
         if isinstance(task.procedure, Umbrella):
-            return task.model, task.procedure.sampled((task.model, task.data_seed), found)
+            return task.head, task.procedure.sampled((task.head, task.data_seed), found)
     raise LookupError("no umbrella windows in sims/evidence.toml")
 
 

@@ -56,13 +56,13 @@ def collect(
     """
     from phasekit.runs.store.collect import check_format, save
     from phasekit.runs.store.collect import collect as read
-    from phasekit.runs.store.plan import plans_named
+    from phasekit.runs.store.plan import latest_plans
     from phasekit.runs.store.store import Store
 
     opened = Store.open(store)
     check_format(out)
     with working(f"reading {store}"):
-        tasks = None if sweep is None else [task for plan in plans_named(opened, sweep) for task in plan.tasks]
+        tasks = None if sweep is None else [task for plan in latest_plans(opened, sweep) for task in plan.tasks]
         found = read(opened, tasks, theory=theory)
         save(found, out)
     count = int(found.table["task"].nunique())

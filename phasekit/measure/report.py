@@ -15,7 +15,7 @@ from phasekit.measure.locate import Array, NotLocated
 from phasekit.measure.observables import QUANTITIES, Curve, Quantity, curves_of
 from phasekit.measure.predict import onset_of_the_data, predicted, predicted_curve
 from phasekit.model import Model
-from phasekit.runs.store.plan import Plan, plans_named
+from phasekit.runs.store.plan import Plan, latest_plans
 from phasekit.runs.store.store import BrokenTask, Finished, Store
 
 
@@ -105,10 +105,11 @@ def measure_store(
     InputError
         If nothing in the store is to be measured.
     """
-    chosen = plans_named(store, sweep)
+    chosen = latest_plans(store, sweep)
     wanted = [plan for plan in chosen if plan.about.measure]
     if not wanted:
-        raise InputError("sweep", sweep or chosen[0].sweep, "doesn't say what to measure (measure = … in its file)")
+        name = sweep or ", ".join(plan.sweep for plan in chosen) or None
+        raise InputError("sweep", name, "doesn't say what to measure (measure = … in its file)")
     found = []
     for plan in wanted:
         tasks, broken = _read(store, plan)

@@ -135,18 +135,7 @@ def damaged_plans(store: Store) -> dict[str, str]:
     return found
 
 
-def latest_plans(store: Store) -> dict[str, Plan]:
-    """Return the last plan of each sweep and preset, by NAME:PRESET.
-
-    Raises
-    ------
-    InputError
-        As :func:`read_plans`.
-    """
-    return {plan.name: plan for plan in read_plans(store)}
-
-
-def plans_named(store: Store, sweep: str | None) -> list[Plan]:
+def latest_plans(store: Store, sweep: str | None = None) -> list[Plan]:
     """Return the last plans of one sweep, NAME or NAME:PRESET, or of all sweeps of a store.
 
     Raises
@@ -154,9 +143,9 @@ def plans_named(store: Store, sweep: str | None) -> list[Plan]:
     InputError
         If the store doesn't know the sweep, and as :func:`read_plans`.
     """
-    latest = latest_plans(store)
+    latest = {plan.name: plan for plan in read_plans(store)}
     chosen = [plan for name, plan in latest.items() if sweep in (None, name, plan.sweep)]
-    if not chosen:
+    if sweep is not None and not chosen:
         raise InputError("sweep", sweep, f"not in this store; it has {', '.join(latest) or 'none'}")
     return chosen
 

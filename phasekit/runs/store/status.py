@@ -76,7 +76,7 @@ def look(store: Store) -> Status:
     InputError
         For a damaged plan.
     """
-    plans = latest_plans(store).values()
+    plans = latest_plans(store)
     asked = {task for plan in plans for task in plan.tasks}
     there, failed = asked & store.names(), asked & store.failed()
     broken = {task for task in there if store.check(task)}

@@ -44,7 +44,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from phasekit.describe import Description
+from phasekit.describe import Description, types_of
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.runs.procedures import Procedure, import_procedure
@@ -305,18 +305,12 @@ def _fixed(kind: type[Description], name: str, written: Any) -> Any:
 
 
 def _is_number(kind: type[Description], name: str) -> bool:
-    return name in kind.model_fields and _types(kind, name) <= {int, float, NoneType}
-
-
-def _types(kind: type[Description], name: str) -> set[Any]:
-    """Return the types that a field's annotation allows."""
-    annotation = kind.model_fields[name].annotation
-    return set(get_args(annotation)) or {annotation}
+    return name in kind.model_fields and types_of(kind.model_fields[name]) <= {int, float, NoneType}
 
 
 def whole_numbers(kind: type[Description]) -> set[str]:
     """Return the fields of a kind of model that hold whole numbers."""
-    return {name for name in kind.model_fields if _types(kind, name) <= {int, NoneType}}
+    return {name for name in kind.model_fields if types_of(kind.model_fields[name]) <= {int, NoneType}}
 
 
 def _seeds(written: int | list[int]) -> tuple[int, ...]:

@@ -76,6 +76,12 @@ class Task:
     procedure: Procedure
     multiple: Multiple | None = field(default=None, compare=False)
 
+    @property
+    def head(self) -> Model:
+        """The model of a task about a head."""
+        assert isinstance(self.model, Model)
+        return self.model
+
     @cached_property
     def parameters(self) -> Parameters:
         """Return the parameters in canonical form; :meth:`from_parameters` takes them back."""
