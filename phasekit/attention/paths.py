@@ -66,6 +66,8 @@ def choose_path(
         return Choice(path, "asked for")
     if reasons["lean"] is not None:
         return Choice("explicit", reasons["lean"])
+    if query.is_meta:
+        return Choice("explicit", "the meta device has shapes only")
     if torch.compiler.is_compiling():
         return Choice("explicit", "the compiler fuses its elementwise steps; it can't see through blocks")
     if query.shape[:-1].numel() * key.shape[-2] <= SMALL:

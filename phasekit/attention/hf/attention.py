@@ -92,6 +92,8 @@ def attend(
 
 def _weights_are_collected() -> bool:
     """Whether the model that is running was asked for attention weights; some modules aren't told."""
+    if torch.compiler.is_compiling() and not _active_collector.compiling:
+        return False  # a layer compiled by itself: nobody collects, and the compiler can't look
     return any("attentions" in name for name in _active_collector.get() or ())  # type: ignore[no-untyped-call]
 
 
@@ -114,7 +116,7 @@ def _first_position(mask: Tensor | None, query: Tensor, key: Tensor, causal: boo
     a cache may have room that isn't used yet.)
     """
     queries, keys = query.shape[-2], key.shape[-2]
-    if not causal or mask is None:
+    if not causal or mask is None or mask.is_meta:
         if queries != keys:
             raise InputError("score", where, "has queries and keys of two sequences; a score of positions needs one")
         return 0

@@ -195,6 +195,7 @@ def test_cosformer_needs_its_distance_in_a_model(build):
         build("llama", "cosformer")
 
 
+@pytest.mark.slow
 def test_whole_models_travel(build, tokens, tmp_path):
     """Pickled, saved by torch, and loaded where nobody has called ``register``."""
     for name in ("gpt2", "llama"):

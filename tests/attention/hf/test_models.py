@@ -217,3 +217,15 @@ def test_positions_in_a_cache_reach_the_scores_that_look_at_them(build, tokens, 
     )
     parts = [logits(model, part, cache=cache, use_cache=True) for part in tokens.split((5, 1, 3), dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, **CLOSE)
+
+
+@pytest.mark.slow
+def test_compiling_a_model_or_a_layer_in_one_piece(build, tokens):
+    model = build("llama")
+    wanted = logits(model, tokens, use_cache=False)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(logits(compiled, tokens, use_cache=False), wanted, rtol=1e-5, atol=1e-5)
+    for layer in model.model.layers:
+        layer.forward = torch.compile(layer.forward, backend="eager", fullgraph=True)
+    torch.testing.assert_close(logits(model, tokens, use_cache=False), wanted, rtol=1e-5, atol=1e-5)
+    torch._dynamo.reset()
