@@ -13,9 +13,17 @@ from pydantic import Field, model_validator
 from phasekit.describe import Description, Registry
 from phasekit.errors import InputError
 from phasekit.model import Model
+from phasekit.runs.procedures import get_procedure
+from phasekit.runs.procedures.base import Procedure
+from phasekit.samplers import HMC, SGLD, Langevin
+from phasekit.samplers.schedule import Decay
 from phasekit.scores import Score, get_score, names
 
-DESCRIBED = [*map(get_score, names()), Model(V=8, L=16), Model(V=8, L=16, P=100, score="ssa", key_dim=4)]
+METHODS = [HMC(step=0.1), SGLD(step=1e-3), Langevin(step=0.1), SGLD(step=Decay(0.1, 0.5, 10))]
+SETTINGS = {"langevin": {"step": 0.1}, "sgld": {"step": 0.1}, "hysteresis": {"step": 0.1}, "umbrella": {"step": 0.1}}
+PROCEDURES = [get_procedure({"name": name, **SETTINGS.get(name, {})}) for name in Procedure.registry.names()]
+MODELS = [Model(V=8, L=16), Model(V=8, L=16, P=100, score="ssa", key_dim=4)]
+DESCRIBED = [*map(get_score, names()), *MODELS, Decay(0.1, 0.5, 10), *METHODS, *PROCEDURES]
 
 
 @pytest.fixture(params=DESCRIBED, ids=lambda thing: f"{type(thing).__name__}")
@@ -23,9 +31,16 @@ def thing(request):
     return request.param
 
 
+def read(thing, described):
+    """Build the thing again, as its family does."""
+    if isinstance(thing, Procedure):
+        return get_procedure(described)
+    return type(thing)(**described) if thing.registry is None else thing.registry.build(described)
+
+
 def test_a_description_is_plain_json_that_gives_it_back(thing):
     described = json.loads(json.dumps(thing.describe(), allow_nan=False))
-    again = type(thing)(**described) if thing.registry is None else thing.registry.build(described)
+    again = read(thing, described)
     assert again == thing
     assert hash(again) == hash(thing)
     assert again.describe() == thing.describe()

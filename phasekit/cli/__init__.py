@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -23,6 +24,7 @@ _TORCH_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Storage size 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``phasekit`` with the given arguments (default: those of the process) and exit with its status."""
     _make_streams_usable()
+    _shorten_warnings()
     sys.path.append(os.getcwd())  # where scores and procedures of the user's own may lie, named module:Class
     os.environ["MPLBACKEND"] = "agg"  # pictures are files; matplotlib would refuse a misspelt backend, after the work
     status = DONE
@@ -94,6 +96,14 @@ def _make_streams_usable() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (open until the end)
         elif mode == "w":
             stream.reconfigure(errors="backslashreplace")
+
+
+def _shorten_warnings() -> None:
+    """Print warnings as one line without source; NumPy's about NaN and infinities not at all: results are flagged."""
+    warnings.filterwarnings("ignore", category=RuntimeWarning)
+    warnings.showwarning = lambda message, *_, **__: print(
+        f"warning: {' '.join(str(message).split())}", file=sys.stderr
+    )
 
 
 def _complain(message: str, status: int) -> int:

@@ -19,7 +19,9 @@ from phasekit.cli.output import (
     print_table,
     working,
 )
+from phasekit.errors import InputError
 from phasekit.files import output_folder
+from phasekit.model import RANGES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +72,8 @@ def compare(
     folder = output_folder(out or default_folder("compare", f"{words}, {listed}"))
     with working(f"comparing {len(chosen)} scores"):
         table = compare_scores(model, chosen, options.estimator)
+        if table["P_half"].isna().all():
+            raise InputError("P_half", None, "no score's loss falls to 1/2 at a P that can be computed (1e-12 to 1e20)")
         files = _draw(model, chosen, table, options.estimator, folder / "compare")
     caveats = [caveat_of(model.at(score=score), options.estimator) for score in chosen]
     caveat = next((one for one in caveats if one), {})
@@ -109,7 +113,8 @@ def _draw(model: Model, scores: list[Score], table: pd.DataFrame, estimator: Est
     needed = table.set_index("score")["P_half"]
     with style():
         figure, axes = new_figure(1, height=3.0)
-        P = np.geomspace(needed.min() / 30, needed.max() * 10, _POINTS)
+        low, high = np.clip([needed.min() / 30, needed.max() * 10], *RANGES["P"])
+        P = np.geomspace(low, high, _POINTS)
         ranked = sorted(scores, key=lambda score: float(needed[in_words(score)]))
         for k, score in enumerate(ranked):  # seven colours, then dashed
             look = {"color": f"C{k % 7}", "linestyle": ("-", "--", ":")[k // 7 % 3]}

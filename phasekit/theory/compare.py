@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Model
+from phasekit.model import RANGES, Estimator, Model
 from phasekit.scores import Score
 from phasekit.theory.action.base import Array
 from phasekit.theory.minima import find_minima
@@ -87,8 +87,17 @@ def _row(model: Model, estimator: Estimator) -> dict[str, Any]:
 
 def in_words(score: Score) -> str:
     """Return a score as the command line takes it: ``ssa:n=2:b=1``."""
-    numbers = (f"{name}={value:g}" for name, value in score.numbers.items())
-    return ":".join([score.name, *numbers])
+    described = {name: value for name, value in score.describe().items() if name != "name" and value is not None}
+    return ":".join([score.name, *(f"{name}={_told(value)}" for name, value in described.items())])
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list):
+        return "+".join(map(_told, value))
+    if isinstance(value, dict):  # a component; its own numbers can't be written on the command line
+        numbers = ", ".join(f"{name}={_told(number)}" for name, number in value.items() if name != "name")
+        return f"{value['name']}({numbers})" if numbers else str(value["name"])
+    return f"{value:g}" if isinstance(value, float | int) else str(value)
 
 
 def loss_curve(model: Model, P: Array, estimator: Estimator = "map") -> Array:
@@ -105,7 +114,10 @@ def _state(model: Model, estimator: Estimator) -> dict[str, float]:
 def _halved(model: Model, threshold: float, estimator: Estimator) -> float:
     """Return the smallest P at which the loss of the global minimum is 1/2 or less, to a relative 1e-4 or better."""
     centre = threshold if np.isfinite(threshold) else model.kappa * np.sqrt(model.V * model.L)
-    P = centre * np.geomspace(*_RANGE, _POINTS)
+    low, high = np.clip(centre * np.array(_RANGE), *RANGES["P"])
+    if low == high:
+        return np.nan
+    P = np.geomspace(low, high, _POINTS)
     for _ in range(_ROUNDS):
         reached = loss_curve(model, P, estimator) <= 0.5
         first = int(reached.argmax())

@@ -99,6 +99,19 @@ def test_a_diagram_names_its_phases_and_takes_a_row_for_each_point(phasekit, tmp
         assert data["L"].attrs["long_name"] == "context length"
 
 
+def test_compare_takes_mixtures_and_says_what_no_P_can_be_computed_for(phasekit, refused, tmp_path):
+    mixtures = "mixture:scores=softmax+ssa,mixture:scores=softmax+softmax:shares=0.1+0.9,softmax"
+    found = document(phasekit("compare", "-V", 4, "-L", 8, "--scores", mixtures, "-o", tmp_path, "--json"))
+    assert sorted(row["score"] for row in found["scores"]) == [
+        "mixture:scores=softmax+softmax:shares=0.1+0.9",
+        "mixture:scores=softmax+ssa(n=1.5, b=0.8)",
+        "softmax",
+    ]
+    longest = ["compare", "-V", 8, "-L", 2**53, "--scores", "softmax", "-o", tmp_path]
+    assert phasekit(*longest).status == 0
+    assert "no score's loss falls to 1/2 at a P that can be computed" in refused(*longest, "--kappa", 1e6)
+
+
 def test_two_models_have_two_folders_and_an_empty_name_is_none(phasekit, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for V in (8, 9):

@@ -27,6 +27,34 @@ def test_wrong_usage_exits_2_without_a_traceback(process):
     assert result.stderr.count("\n") == 1
 
 
+def test_the_package_can_be_run_as_a_module(tmp_path):
+    (tmp_path / "own_score.py").write_text(
+        "from phasekit.scores import Softmax\nclass Own(Softmax):\n    name = 'own'\n"
+    )
+    command = [sys.executable, "-m", "phasekit", *MINIMA, "--score", "own_score:Own"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_derivations_without_docstrings_say_so():
+    command = [sys.executable, "-OO", "-m", "phasekit", "derive", "jump"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: PYTHONOPTIMIZE = 2: removes the words")
+
+
+def test_warnings_are_one_line_and_those_of_flagged_numbers_none():
+    code = """
+import warnings
+from phasekit import cli
+cli._shorten_warnings()
+warnings.warn("divide by zero", RuntimeWarning)
+warnings.warn("two\\nlines")
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.stderr == "warning: two lines\n"
+
+
 def test_a_reader_that_leaves_early_is_no_error():
     read, write = os.pipe()
     os.close(read)
