@@ -43,7 +43,7 @@ def jump(preset: Preset) -> Iterator[Row]:
     exact = np.abs(data["closed_self_consistent"] / data["P_star"] - 1).where(data["L"] >= 1000).max()
     yield Row(
         "C3",
-        "largest error of the self-consistent form, L = 10^3 to 10^9",
+        f"largest error of the self-consistent form, V = {JUMP.model.V}, L = 10^3 to 10^9",
         f"{100 * float(exact):.2g} %",
         float(exact),
         verdict=confirmed(exact < 0.02, "describes P* at usable L"),
@@ -73,7 +73,7 @@ def jump(preset: Preset) -> Iterator[Row]:
         "exponent of P* in V if V ≫ L ln² L (L = 64, V to 10^8)",
         quoted(wide),
         wide.value,
-        wide.uncertainty,
+        wide.drift,
         claimed="0 (fixed-V law)",
         verdict=confirmed(abs(wide.value - 0.5) < 0.01, "√(VL) ln L: L ln² L needs fixed V"),
     )

@@ -58,6 +58,7 @@ def length_within(tolerance: float, V: int) -> float:
 
 
 def quoted(found: Exponent) -> str:
-    """Return an exponent with its uncertainty, to the digits that the uncertainty allows (five at most)."""
-    digits = 5 if found.uncertainty < 1e-5 else min(5, int(np.ceil(-np.log10(found.uncertainty))))
-    return f"{found.value:.{digits}f} ± {max(found.uncertainty, 1e-5):.{digits}f}"
+    """Return an exponent with its limit and drift, to the digits that the drift allows (five at most)."""
+    digits = 5 if found.drift < 1e-5 else min(5, int(np.ceil(-np.log10(found.drift))))
+    limit = "" if found.limit is None else f"limit {found.limit:.{digits}f}, "
+    return f"{found.value:.{digits}f} ({limit}drift {max(found.drift, 1e-5):.{digits}f})"

@@ -18,7 +18,7 @@ from phasekit.scores import SSA, Entmax, Score, Softmax, Sparsemax
 from phasekit.theory import solve
 from phasekit.theory.action import action_for
 from phasekit.theory.action.generated.score_laws import jump_balance
-from phasekit.theory.closed_forms import ClosedForm, Price, closed_forms_of, price_of, regime_laws
+from phasekit.theory.closed_forms import ClosedForm, OddsPrice, closed_forms_of, price_of, regime_laws
 from phasekit.theory.transitions.table import locate, parameters_without_P
 
 Array = NDArray[np.float64]
@@ -141,15 +141,15 @@ def models_in_regime(case: Case, L: Array) -> Parameters:
     coordinate = _coordinate_at(t, price, base.ravel())
     if np.isnan(coordinate).any():
         raise InputError(case.name, L[np.isnan(coordinate)].tolist(), "no jump in this regime at these L")
-    x, D, cost = price.place(coordinate, base.ravel())
+    x, D, cost = price.cheapest(coordinate, base.ravel())
     return base.replace(sigma_w=t * np.sqrt((V - 1) / (cost * D * x * (1 + x * (1 + t / (L - 1))))))
 
 
-def _coordinate_at(t: Array, price: Price, p: Parameters) -> Array:
+def _coordinate_at(t: Array, price: OddsPrice, p: Parameters) -> Array:
     """Return the place at which the upper minimum needs data of strength t; t falls from ∞ to 0 along its stretch."""
 
     def excess(coordinate: Array, p: Parameters, t: Array) -> Array:
-        over, under, _ = jump_balance(*price.place(coordinate, p), p.V, p.L, p.sigma_w)
+        over, under, _ = jump_balance(*price.cheapest(coordinate, p), p.V, p.L, p.sigma_w)
         return np.where(over > 0, np.where(under > 0, (over - t * under) / (over + t * np.abs(under)), 1.0), -1.0)
 
     nodes = price.end(p)[:, None] * np.linspace(0, 1, 801)[1:]

@@ -98,7 +98,8 @@ def _exponent(law: Any) -> tuple[dict[str, float] | None, str]:
         found = exponent(law)
     except InputError as error:
         return None, f"no exponent: {error}"
-    words = f"{found.value:.4f} ± {found.uncertainty:.1g} (local: {found.first:.4f} to {found.last:.4f})"
+    limit = "" if found.limit is None else f", limit {found.limit:.4f}"
+    words = f"{found.value:.4f} (drift {found.drift:.1g}{limit}; local: {found.first:.4f} to {found.last:.4f})"
     return asdict(found), f"exponent over the last decade: {words}"
 
 

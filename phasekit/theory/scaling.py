@@ -1,8 +1,8 @@
 """Scaling laws of the thresholds: local exponents, their limits, and which law describes the data.
 
 The thresholds are computed, not measured, so an exponent's uncertainty isn't statistical: it is how much the local
-exponent still drifts. Over a window it is quoted as the local exponent averaged over the last decade, plus or minus
-its change from the decade before.
+exponent still drifts. Over a window it is quoted as the local exponent averaged over the last decade, with its change
+from the decade before, and with the limit to which such changes lead.
 """
 
 from __future__ import annotations
@@ -25,15 +25,26 @@ from phasekit.theory.transitions.table import parameters_without_P
 
 @dataclass(frozen=True)
 class Exponent:
-    """An exponent d ln P/d ln x: ``value`` over the last decade, ``uncertainty`` its drift from the decade before."""
+    """An exponent d ln P/d ln x.
+
+    Attributes
+    ----------
+    value : over the last decade
+    drift : its change from the decade before; no error bar: the limit may lie several drifts away
+    limit : where the exponents of the last three decades lead if their changes go on to shrink by the same factor, as
+        with a power of x as correction; None with less than three decades, or if the factor is above a half: with
+        logarithms as corrections it comes close to 1
+    first, last : local exponents at both ends of the axis
+    """
 
     value: float
-    uncertainty: float
+    drift: float
+    limit: float | None
     first: float
     last: float
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} ± {self.uncertainty:.3f}"
+        return f"{self.value:.3f} (drift {self.drift:.3f})"
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ def local_exponent(x: Array, y: Array) -> Array:
 
 
 def exponent(dataset: xr.Dataset) -> Exponent:
-    """Return the exponent of a scaling law over the last decade of its axis, with its drift as uncertainty.
+    """Return the exponent of a scaling law over the last decade of its axis, with its drift and limit.
 
     Raises
     ------
@@ -114,11 +125,23 @@ def exponent(dataset: xr.Dataset) -> Exponent:
     if x.size < 5 or x[-1] < 99 * x[0]:
         span = "nothing" if x.size == 0 else f"{x[0]:g} to {x[-1]:g}"
         raise InputError(str(dataset.attrs["axis"]), span, "an exponent with its drift needs at least two decades")
-    edges = np.log(x[-1]) - np.log(10) * np.array([0, 1, 2])
+    decades = 3 if x[-1] >= 999 * x[0] else 2
+    edges = np.log(x[-1]) - np.log(10) * np.arange(decades + 1)
     log_y = np.interp(edges, np.log(x), np.log(y))
-    last, before = (log_y[:-1] - log_y[1:]) / np.log(10)
+    slopes = (log_y[:-1] - log_y[1:]) / np.log(10)  # the last decade first
     local = local_exponent(x, y)
-    return Exponent(float(last), float(abs(last - before)), float(local[0]), float(local[-1]))
+    return Exponent(
+        float(slopes[0]), float(abs(slopes[0] - slopes[1])), _limit(slopes), float(local[0]), float(local[-1])
+    )
+
+
+def _limit(slopes: Array) -> float | None:
+    """Return the limit of slopes, last first, whose changes shrink as a geometric series."""
+    if slopes.size < 3:
+        return None
+    change, before = slopes[0] - slopes[1], slopes[1] - slopes[2]
+    shrinks = before != 0 and 0 <= change / before < 0.5
+    return float(slopes[0] + change**2 / (before - change)) if shrinks else None
 
 
 def compare_laws(dataset: xr.Dataset) -> list[LawFit]:

@@ -33,7 +33,7 @@ def reference(score, p):
     """P* of one model by Newton's method in 50 digits, and (N + t)/(L(L + t)) at the closed form's upper minimum."""
     price = price_of(score)
     coordinate = _coordinate(price, p)
-    x, D, _ = (float(each[0]) for each in price.place(coordinate, p))
+    x, D, _ = (float(each[0]) for each in price.cheapest(coordinate, p))
     V, L, sigma_w, sigma_g, kappa, lam = (
         float(each)
         for each in (p.V.item(), p.L.item(), p.sigma_w.item(), p.sigma_g.item(), p.kappa.item(), p.pooling_cost.item())

@@ -183,10 +183,10 @@ def test_length_from_which_the_asymptote_holds():
 
 
 def test_exponents_are_quoted_to_their_digits():
-    assert quoted(Exponent(1.99831, 0.0012, 2.0, 1.99)) == "1.998 ± 0.001"
-    assert quoted(Exponent(1.499951, 0.000031, 1.6, 1.5)) == "1.49995 ± 0.00003"
-    assert quoted(Exponent(1.5, 1e-9, 1.5, 1.5)) == "1.50000 ± 0.00001"
-    assert quoted(Exponent(1.0911, 0.0108, 1.4, 1.1)) == "1.09 ± 0.01"
+    assert quoted(Exponent(1.99831, 0.0012, None, 2.0, 1.99)) == "1.998 (drift 0.001)"
+    assert quoted(Exponent(1.499951, 0.000031, 1.5, 1.6, 1.5)) == "1.49995 (limit 1.50000, drift 0.00003)"
+    assert quoted(Exponent(1.5, 1e-9, None, 1.5, 1.5)) == "1.50000 (drift 0.00001)"
+    assert quoted(Exponent(1.0911, 0.0108, None, 1.4, 1.1)) == "1.09 (drift 0.01)"
 
 
 def test_laws_are_computed_over_three_decades():

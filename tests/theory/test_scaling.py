@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.optimize import minimize
 
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.theory import closed_forms
+from phasekit.theory.action import action_for
 from phasekit.theory.scaling import compare_laws, exponent, local_exponent, scaling_law
-from phasekit.theory.transitions import transition_table
+from phasekit.theory.transitions import find_transitions, transition_table
 from phasekit.theory.transitions.table import parameters_without_P
 
 
@@ -28,7 +30,7 @@ def test_exponents_of_a_power_law_with_a_correction():
     assert found.value == pytest.approx(1.5, abs=1e-3)
     decades = [np.log10(x**1.5 * (1 + 10 / x)) for x in (1e5, 1e4, 1e3)]
     assert found.value == pytest.approx(decades[0] - decades[1], abs=1e-6)
-    assert found.uncertainty == pytest.approx(abs(decades[0] - 2 * decades[1] + decades[2]), abs=1e-6)
+    assert found.drift == pytest.approx(abs(decades[0] - 2 * decades[1] + decades[2]), abs=1e-6)
 
 
 def test_the_right_law_wins_and_its_prefactor_is_found():
@@ -140,3 +142,40 @@ def test_refusals():
         scaling_law(Model(V=8, L=16), "P1", "L", [16, 32, 64, 128, 256])
     with pytest.raises(InputError, match="two decades"):
         exponent(scaling_law(Model(V=8, L=16), "P_star", "L", [16, 32, 64, 128, 256]))
+
+
+@pytest.mark.parametrize(
+    ("law", "limit"), [(lambda x: x**1.5 * (1 + 3 / x), 1.5), (lambda x: x * np.log(x) ** 2, None)]
+)
+def test_limits_of_exponents(law, limit):
+    """A correction that dies out as a power has a limit several drifts away; a logarithm has none within reach."""
+    x = np.geomspace(10, 1e5, 200)
+    found = exponent(synthetic(x, law(x), x))
+    assert found.drift == pytest.approx(abs(found.value - np.log10(law(1e4) / law(1e3))), rel=1e-2)
+    if limit is None:
+        assert found.limit is None
+    else:
+        assert found.limit == pytest.approx(limit, abs=0.1 * abs(found.value - limit) + 1e-9)
+
+
+def test_no_distant_minimum_is_lower_than_the_origin_below_the_onset():
+    """Second order: descents from far away, by another minimiser, end at the origin or above it."""
+    rng = np.random.default_rng(0)
+    for V, L, inputs in (
+        (2, 3, "positional"),
+        (8, 24, "token+position"),
+        (4, 1000, "positional"),
+        (500, 20, "positional"),
+    ):
+        model = Model(V=V, L=L, score="linear", inputs=inputs)
+        action, P1 = action_for(model), find_transitions(model).threshold("P1")
+        p = model.at(P=P1 * (1 - 1e-3)).parameters()
+
+        def value(z, action=action, p=p):
+            jet = action.jet(tuple(np.asarray(x) for x in z), p)
+            return float(jet.value), np.asarray(jet.gradient, dtype=float)
+
+        origin = value(np.zeros(2))[0]
+        starts = rng.normal(size=(12, 2)) * np.geomspace(0.1, 100, 12)[:, None]
+        ends = [minimize(value, start, jac=True, method="BFGS").fun for start in starts]
+        assert min(ends) >= origin * (1 - 1e-12)

@@ -11,8 +11,7 @@ from phasekit.scores import Linear, Score, Softmax, Sparsemax, TemperatureSoftma
 from phasekit.theory.closed_forms.jump import ClosedForm, any_regime, softmax_jump
 from phasekit.theory.closed_forms.laws import REGIMES, regime_laws
 from phasekit.theory.closed_forms.linear import crossover, crossover_leading, onset, onset_large_L
-from phasekit.theory.closed_forms.prices import Price, price_of
-from phasekit.theory.transitions import THRESHOLDS
+from phasekit.theory.closed_forms.prices import OddsPrice, price_of
 
 _LINEAR: dict[str, dict[str, ClosedForm]] = {
     "P1": {"exact": onset, "large_L": onset_large_L},
@@ -30,6 +29,8 @@ def closed_forms_of(quantity: str, score: Score) -> dict[str, ClosedForm]:
     InputError
         For an unknown threshold.
     """
+    from phasekit.theory.transitions import THRESHOLDS  # which use a closed form themselves
+
     if quantity not in THRESHOLDS:
         raise InputError("threshold", quantity, f"must be one of {', '.join(THRESHOLDS)}")
     if isinstance(score, Linear):
@@ -49,7 +50,7 @@ def closed_forms_of(quantity: str, score: Score) -> dict[str, ClosedForm]:
 __all__ = [
     "REGIMES",
     "ClosedForm",
-    "Price",
+    "OddsPrice",
     "any_regime",
     "closed_forms_of",
     "crossover",

@@ -10,7 +10,7 @@ from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action.base import Array
 from phasekit.theory.action.generated import score_laws, thresholds
-from phasekit.theory.closed_forms.prices import Price, effective_sigma_g
+from phasekit.theory.closed_forms.prices import OddsPrice, effective_sigma_g
 
 #: A closed form: thresholds from numbers, elementwise, of their common shape.
 ClosedForm = Callable[[Parameters], Array]
@@ -19,7 +19,7 @@ _STEPS = 300
 _NODES = 800
 
 
-def any_regime(price: Price) -> ClosedForm:
+def any_regime(price: OddsPrice) -> ClosedForm:
     """Return the closed form of P* that holds for every t and every score (``phasekit derive laws``).
 
     It neglects what the lower minimum gains: a relative order of 1/(L α²) for t ≪ L, 1/L for t ≫ L. NaN where it has no
@@ -30,19 +30,19 @@ def any_regime(price: Price) -> ClosedForm:
     def form(p: Parameters) -> Array:
         shape = p.shape
         flat = p.ravel()
-        place = price.place(_coordinate(price, flat), flat)
-        return np.asarray(score_laws.jump_from_place(*place, flat.V, flat.L, flat.sigma_w, flat.kappa)).reshape(shape)
+        logits = price.cheapest(_coordinate(price, flat), flat)
+        return np.asarray(score_laws.jump_from_place(*logits, flat.V, flat.L, flat.sigma_w, flat.kappa)).reshape(shape)
 
     return form
 
 
-def _coordinate(price: Price, p: Parameters) -> Array:
+def _coordinate(price: OddsPrice, p: Parameters) -> Array:
     """Return the coordinate of the upper minimum at P*: the last zero of the balance that is passed downwards."""
     nodes = price.end(p)[:, None] * np.linspace(0, 1, _NODES + 1)[1:]
 
     def balance(coordinate: Array, p: Parameters) -> Array:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            over, under, excess = score_laws.jump_balance(*price.place(coordinate, p), p.V, p.L, p.sigma_w)
+            over, under, excess = score_laws.jump_balance(*price.cheapest(coordinate, p), p.V, p.L, p.sigma_w)
             bounded = excess / (over**2 + np.abs(over**2 - excess))
         # t = over/under is 0 beyond the last place of a jump, and ∞ before the first one.
         return np.where(over > 0, np.where(under > 0, bounded, 1.0), -1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 
@@ -13,10 +12,12 @@ from phasekit.model import Parameters
 from phasekit.scores import SSA, Entmax, Score, Softmax, Sparsemax, TemperatureSoftmax
 from phasekit.theory.action.base import Array
 from phasekit.theory.action.generated import score_laws
+from phasekit.theory.closed_forms.emitted import evaluate
 from phasekit.theory.closed_forms.jump import ClosedForm
 from phasekit.theory.closed_forms.prices import effective_sigma_g
 
-#: The regimes by name. Laws of the second one of SSA with n < 2 come in two: the other logits help or don't.
+#: The regimes by name. SSA with n < 2 has two laws in the second one: with and without help of the other logits, which
+#: may move down while the copy entry's moves up.
 REGIMES = {
     "long_context": "t ≫ L",
     "wide_vocabulary": "1 ≪ t ≪ L",
@@ -37,7 +38,7 @@ def regime_laws(score: Score) -> dict[str, ClosedForm]:
 
 
 def _softmax(law: _Emitted) -> ClosedForm:
-    return lambda p: _evaluate(law, p, sigma_g=effective_sigma_g(p))
+    return lambda p: evaluate(law, p, sigma_g=effective_sigma_g(p))
 
 
 def _ssa(law: _Emitted, low: float, high: float) -> ClosedForm:
@@ -45,14 +46,14 @@ def _ssa(law: _Emitted, low: float, high: float) -> ClosedForm:
 
     def form(p: Parameters) -> Array:
         n = p.score["n"]
-        return _evaluate(law, p, n=np.where((low < n) & (n < high), n, np.nan), b=p.score["b"])
+        return evaluate(law, p, n=np.where((low < n) & (n < high), n, np.nan), b=p.score["b"])
 
     return form
 
 
 def _ssa_scarce(p: Parameters) -> Array:
     alone, pair = (_ssa(*each)(p) for each in ((score_laws.ssa_scarce, 2, np.inf), (score_laws.ssa_scarce_pair, 0, 2)))
-    between = _evaluate(score_laws.ssa_scarce_marginal, p, W=np.asarray(_marginal_depth()), b=p.score["b"])
+    between = evaluate(score_laws.ssa_scarce_marginal, p, W=np.asarray(_marginal_depth()), b=p.score["b"])
     return np.select([p.score["n"] > 2, p.score["n"] < 2], [alone, pair], between)
 
 
@@ -67,16 +68,9 @@ def _entmax(law: _Emitted) -> ClosedForm:
 
     def form(p: Parameters) -> Array:
         k = p.score["alpha"] - 1
-        return _evaluate(law, p, m=1 / np.where((k > 0) & (k < 1), k, np.nan))
+        return evaluate(law, p, m=1 / np.where((k > 0) & (k < 1), k, np.nan))
 
     return form
-
-
-def _evaluate(law: _Emitted, p: Parameters, **own: Array) -> Array:
-    """Call an emitted law with the model's numbers, and with a score's ``own`` ones in place of or besides them."""
-    names = inspect.signature(law).parameters
-    values = {name: own[name] if name in own else getattr(p, name) for name in names}
-    return np.broadcast_to(law(**values), p.shape)
 
 
 _LAWS: tuple[tuple[type[Score] | tuple[type[Score], ...], Mapping[str, ClosedForm]], ...] = (
@@ -108,8 +102,8 @@ _LAWS: tuple[tuple[type[Score] | tuple[type[Score], ...], Mapping[str, ClosedFor
     (
         Sparsemax,
         {
-            "any_regime": lambda p: _evaluate(score_laws.sparsemax_onset, p),
-            "leading": lambda p: _evaluate(score_laws.entmax_full, p, m=np.ones(())),
+            "any_regime": lambda p: evaluate(score_laws.sparsemax_onset, p),
+            "leading": lambda p: evaluate(score_laws.entmax_full, p, m=np.ones(())),
         },
     ),
 )

@@ -8,18 +8,19 @@ from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action.base import Array
 from phasekit.theory.action.generated import thresholds
+from phasekit.theory.closed_forms.emitted import evaluate
 
 _LOG_SPREAD = 60.0  # the spread R at the crossover is searched between e^-60 and e^60
 
 
 def onset(p: Parameters) -> Array:
     """Return P₁ of linear attention: the smaller root of the onset determinant (exact)."""
-    return np.asarray(thresholds.onset(p.V, p.L, p.sigma_w, p.sigma_g, p.kappa, p.pooling_cost))
+    return evaluate(thresholds.onset, p)
 
 
 def onset_large_L(p: Parameters) -> Array:
     """Return P₁ for L ≫ V: κV√λ/(σ_wσ_g)."""
-    return np.asarray(thresholds.onset_large_L(p.V, p.L, p.sigma_w, p.sigma_g, p.kappa, p.pooling_cost))
+    return evaluate(thresholds.onset_large_L, p)
 
 
 def crossover(p: Parameters) -> Array:
@@ -30,15 +31,15 @@ def crossover(p: Parameters) -> Array:
     shape = p.shape
 
     def balance(log_R: Array, q: Parameters) -> Array:
-        return np.asarray(thresholds.copying_balance(np.exp(log_R), q.V, q.L, q.pooling_cost))
+        return evaluate(thresholds.copying_balance, q, R=np.exp(log_R))
 
     usable = np.broadcast_to(p.L > 2, shape)
     q = p.replace(L=np.where(usable, p.L, 3.0))
     log_R = solve.root(balance, np.full(shape, -_LOG_SPREAD), np.full(shape, _LOG_SPREAD), q)
-    P2 = thresholds.copying_from_spread(np.exp(log_R), q.V, q.L, q.sigma_w, q.sigma_g, q.kappa)
+    P2 = evaluate(thresholds.copying_from_spread, q, R=np.exp(log_R))
     return np.where(usable, P2, np.nan)
 
 
 def crossover_leading(p: Parameters) -> Array:
     """Return the leading form of P₂: κLV√((L−1)/(V−1))/(σ_wσ_g)."""
-    return np.asarray(thresholds.copying_leading(p.V, p.L, p.sigma_w, p.sigma_g, p.kappa))
+    return evaluate(thresholds.copying_leading, p)

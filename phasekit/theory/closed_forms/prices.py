@@ -1,7 +1,7 @@
-"""What a score is to the closed form of P*: the price of its log odds, place by place (``phasekit derive laws``).
+"""What a score is to the closed form of P*: the price of its log odds, state by state (``phasekit derive laws``).
 
-A *place* is a state of the logits that is cheapest for its log odds δ. Places are numbered by a coordinate that grows
-with δ from 0.
+For each log odds δ there is a cheapest state of the logits. These states are numbered by a coordinate that grows with δ
+from 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from phasekit.theory.action.generated import score_laws
 _LARGEST_ODDS = 600.0  # log odds whose exponential float64 still holds
 
 
-class Place(NamedTuple):
+class CheapestLogits(NamedTuple):
     """Odds x against the copy entry, elasticity D = d δ/d ln(logits), and price 2C of the logits."""
 
     odds: Array
@@ -27,49 +27,49 @@ class Place(NamedTuple):
     price: Array
 
 
-class Price(ABC):
-    """Places of one score; vectorised over models."""
+class OddsPrice(ABC):
+    """The cheapest logits of one score; vectorised over models."""
 
     @abstractmethod
-    def place(self, coordinate: Array, p: Parameters) -> Place:
-        """Return the place at a coordinate above 0."""
+    def cheapest(self, coordinate: Array, p: Parameters) -> CheapestLogits:
+        """Return the cheapest logits at a coordinate above 0."""
 
     @abstractmethod
     def end(self, p: Parameters) -> Array:
         """Return a coordinate beyond that of any jump."""
 
 
-class SoftmaxPrice(Price):
+class SoftmaxPrice(OddsPrice):
     """The gap is δ itself, and D is the gap; at temperature T logits count 1/T."""
 
-    def place(self, coordinate: Array, p: Parameters) -> Place:
+    def cheapest(self, coordinate: Array, p: Parameters) -> CheapestLogits:
         price = (p.L - 1) * (coordinate / effective_sigma_g(p)) ** 2
-        return Place((p.L - 1) * np.exp(-coordinate), coordinate, price)
+        return CheapestLogits((p.L - 1) * np.exp(-coordinate), coordinate, price)
 
     def end(self, p: Parameters) -> Array:
         return np.asarray(2 * np.log(p.L) + 5)  # beyond δ = ln[(L − 1)(δ − 1)], where t = 0
 
 
-class SSAPrice(Price):
+class SSAPrice(OddsPrice):
     """The coordinate is the copy entry's share of δ, n ln(1 + bu)."""
 
-    def place(self, coordinate: Array, p: Parameters) -> Place:
+    def cheapest(self, coordinate: Array, p: Parameters) -> CheapestLogits:
         n, b, cost = p.score["n"], p.score["b"], p.pooling_cost
         u = np.expm1(coordinate / n) / b
         depth = score_laws.ssa_depth(u, p.L, cost, b)
         delta, elasticity, price = score_laws.ssa_price(u, depth, p.L, cost, p.sigma_g, n, b)
-        return Place((p.L - 1) * np.exp(-delta), elasticity, price)
+        return CheapestLogits((p.L - 1) * np.exp(-delta), elasticity, price)
 
     def end(self, p: Parameters) -> Array:
         return np.asarray(np.log(p.L) + np.log(2 * p.score["n"]))  # D < 2n, and t = 0 at δ = ln[(L − 1)(D − 1)]
 
 
-class EntmaxPrice(Price):
+class EntmaxPrice(OddsPrice):
     """The coordinate is δ."""
 
-    def place(self, coordinate: Array, p: Parameters) -> Place:
+    def cheapest(self, coordinate: Array, p: Parameters) -> CheapestLogits:
         elasticity, price = score_laws.entmax_price(coordinate, p.L, p.sigma_g, p.score["alpha"] - 1)
-        return Place((p.L - 1) * np.exp(-coordinate), elasticity, price)
+        return CheapestLogits((p.L - 1) * np.exp(-coordinate), elasticity, price)
 
     def end(self, p: Parameters) -> Array:
         # The copy entry has all but x ~ L^(−1/(m − 1)) of the weight where data are scarce; m = 1/(α − 1) > 1.
@@ -82,7 +82,7 @@ def effective_sigma_g(p: Parameters) -> Array:
     return np.asarray(p.sigma_g / p.score.get("T", np.ones(())))
 
 
-def price_of(score: Score) -> Price | None:
+def price_of(score: Score) -> OddsPrice | None:
     """Return the price of a score's log odds; None for scores without a closed form of P*."""
     if isinstance(score, Softmax | TemperatureSoftmax):
         return SoftmaxPrice()

@@ -15,7 +15,7 @@ from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action import Action
 from phasekit.theory.action.base import Array, Point
-from phasekit.theory.action.generated import thresholds
+from phasekit.theory.closed_forms.linear import crossover_leading
 from phasekit.theory.minima import minima_of
 from phasekit.theory.transitions.course import Course, Verdict, nan_to_none
 from phasekit.theory.transitions.passage import Passage, Threshold, state_at
@@ -94,7 +94,7 @@ def crossover(
         there = p.replace(P=np.exp(log_P)).ravel()
         return _copying_share(action, there).reshape(log_P.shape) - 0.5
 
-    last = _SCAN_RANGE * np.maximum(first, thresholds.copying_leading(p.V, p.L, p.sigma_w, p.sigma_g, p.kappa))
+    last = _SCAN_RANGE * np.maximum(first, crossover_leading(p))
     nodes = np.linspace(np.log(first * (1 + 1e-6)), np.log(last), _SCAN, axis=-1)
     share = excess(nodes, p.expand())
     crosses = (share[:, :-1] < 0) & (share[:, 1:] >= 0)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters, axes_of, given_models
@@ -23,6 +23,9 @@ from phasekit.theory.long_names import with_long_names
 from phasekit.theory.transitions.course import course_of
 from phasekit.theory.transitions.curve import Curve
 from phasekit.theory.transitions.table import model_attributes, parameters_without_P
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: How a number of the model moves others: value of the axis → all numbers that change.
 Line = Callable[[Array], Mapping[str, Array]]
@@ -82,6 +85,8 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
         what the score allows, or the action's stationary points aren't one curve (linear attention).
     """
     models = given_models(models)
+    import xarray as xr
+
     base = models if isinstance(models, Model) else models.base
     action = action_for(base, estimator)
     _check(base, models, family, action)

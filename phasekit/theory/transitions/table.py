@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import xarray as xr
+from typing import TYPE_CHECKING
 
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters, given_grid
@@ -10,6 +10,9 @@ from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array
 from phasekit.theory.long_names import with_long_names
 from phasekit.theory.transitions.course import course_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Second dimension of the quantities that come in pairs.
 _PAIRS = {"spinodals": "end"}
@@ -60,6 +63,8 @@ def transition_table(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         If P is an axis, or there is no theory for the score and estimator.
     """
     grid = given_grid(grid)
+    import xarray as xr  # takes longer than all else that one model's transitions need
+
     action = action_for(grid.base, estimator)
     parameters = parameters_without_P(grid)
     located = locate(action, parameters.ravel())
