@@ -18,9 +18,19 @@ from pathlib import Path
 import sympy as sp
 
 from derivations.printer import Printer, UnreadableCode
-from derivations.programs import linear_map, mean_field, pooled_field, score_laws, softmax_map, thresholds, two_level
+from derivations.programs import (
+    linear_map,
+    mean_field,
+    nuclear_map,
+    pooled_field,
+    score_laws,
+    softmax_map,
+    thresholds,
+    two_level,
+)
 from derivations.programs.program import Function, Module
 from phasekit.derivations.copying import spread
+from phasekit.derivations.nuclear import c
 from phasekit.derivations.pooling import k2, m, n
 from phasekit.derivations.score_laws.any_score import odds, price
 from phasekit.derivations.symbols import D, c1, cG, g, gap, q, s, s2
@@ -32,7 +42,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "phasekit" / "theory" / "actio
 WIDTH = 120
 
 #: Arguments that usually are large arrays; all others describe the model.
-COORDINATES = (gap, c1, cG, s, s2, g, q, n, k2, m, D, spread, delta, odds, price, u, w)
+COORDINATES = (gap, c1, cG, s, c, s2, g, q, n, k2, m, D, spread, delta, odds, price, u, w)
 
 ARGUMENTS = (
     "Arguments are float64 numbers or arrays that broadcast against each other; P may be any positive number, V and L "
@@ -69,7 +79,7 @@ def stale(folder: Path) -> list[Path]:
 @cache
 def sources() -> dict[str, str]:
     """Return file names and texts of all generated modules."""
-    programs = (linear_map, softmax_map, two_level, mean_field, pooled_field, thresholds, score_laws)
+    programs = (linear_map, nuclear_map, softmax_map, two_level, mean_field, pooled_field, thresholds, score_laws)
     modules = [program.module() for program in programs]
     texts = {f"{module.name}.py": module_source(module) for module in modules}
     names = ", ".join(f"``{module.name}``" for module in modules)

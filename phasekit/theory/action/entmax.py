@@ -17,7 +17,7 @@ from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action.base import Array, Curved, Isolated, Jet, Kinked, Mask, Point, StationaryPoints
 from phasekit.theory.action.generated import two_level as generated
-from phasekit.theory.action.price import Place, Price, State, affordable_gap, even_in_asinh, gap_scale
+from phasekit.theory.action.price import Cheapest, Price, State, affordable_gap, even_in_asinh, gap_scale
 from phasekit.theory.action.two_level import TwoLevelMap
 
 #: Log odds at which the copy entry counts as having all the weight (squares of their exponential still fit float64).
@@ -46,10 +46,10 @@ class EntmaxPrice(Price):
         scale = gap_scale(p) / rise  # dδ/dz
         return State((gap / gap_scale(p),), point[0], (scale,), (-(scale**2) * bend / rise,))
 
-    def place(self, u: Array, p: Parameters) -> Place:
+    def place(self, u: Array, p: Parameters) -> Cheapest:
         u = np.minimum(u, _ALL)
         gap, rise, _ = _gap(u, p)
-        return Place((u,), u, gap / gap_scale(p) ** 2 * rise)
+        return Cheapest((u,), u, gap / gap_scale(p) ** 2 * rise)
 
     def path(self, p: Parameters, cells: int) -> Array:
         gap = affordable_gap(p)

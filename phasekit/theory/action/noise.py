@@ -26,8 +26,8 @@ _STEPS, _PLAIN_STEPS = 60, 2000
 class Modes(NamedTuple):
     """Groups of modes, along a new last axis: their number, and what a unit of variance adds to q and to s₂.
 
-    ``outside``: what a unit of variance adds to ‖A‖_F² outside of the two patterns. One mode in each group of row means
-    (the mean of all of them) and one mode in the first group (the shift) are the patterns' own.
+    ``outside``: what a unit of variance adds to ‖A‖_F² outside of the two patterns. Two modes lie along the patterns
+    and are left out of it: of the row means their mean (the uniform pattern), of the other entries the shift.
     """
 
     number: Array

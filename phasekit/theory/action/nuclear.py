@@ -26,7 +26,8 @@ from phasekit.theory.action.base import (
     StationaryPoints,
     share,
 )
-from phasekit.theory.action.price import Place, Price, State
+from phasekit.theory.action.generated import nuclear_map as generated
+from phasekit.theory.action.price import Cheapest, Price, State
 from phasekit.theory.action.search import polish
 from phasekit.theory.action.softmax import largest_odds
 from phasekit.theory.action.two_level import TwoLevelMap
@@ -54,9 +55,9 @@ class NormPrice(Price):
         bend = self._bend(p)
         return State(point, self.physical(point, p)[0], (bend * point[0],), (bend,))
 
-    def place(self, u: Array, p: Parameters) -> Place:
+    def place(self, u: Array, p: Parameters) -> Cheapest:
         bend = self._bend(p)
-        return Place((np.sqrt(2 * u / bend),), u, 1 / bend)
+        return Cheapest((np.sqrt(2 * u / bend),), u, 1 / bend)
 
     def path(self, p: Parameters, cells: int) -> Array:
         return largest_odds(p, lambda gap: 1 / self._bend(p))[:, None] * np.linspace(0.0, 1.0, cells + 1)
@@ -126,10 +127,8 @@ class LinearNuclear(Coarse, Isolated):
         )
 
     def loss(self, z: Point, p: Parameters) -> Array:
-        s, s2, g, q = self.averages(z, p)
-        t = p.strength
-        w1, w = t * s / (1 + t * s2), t * g / (1 + t * q)
-        return np.asarray(((1 - w1 * s) ** 2 + (p.V - 1) * ((1 - w * g) ** 2 + w**2 * (q - g**2))) / p.V)
+        s, c = self.physical(z, p)
+        return generated.loss(s, c, 1 + self._others(p), p.P, p.V, p.L, p.sigma_w, p.kappa)
 
     def averages(self, z: Point, p: Parameters) -> Averages:
         s, c = self.physical(z, p)
@@ -222,22 +221,8 @@ class LinearNuclear(Coarse, Isolated):
         return 1 / (np.sqrt(p.pooling_cost) * self._cost(p)), 1 / (p.L * others * self._cost(p))
 
     def _data(self, s: Array, c: Array, p: Parameters) -> tuple[Array, ...]:
-        """Return Φ(s, c) and its derivatives by s, c, ss, sc, cc (``phasekit derive nuclear``)."""
-        t, half = p.strength, p.P / (2 * p.kappa * p.V)
-        m, pull = self._others(p), 2 * half * (p.V - 1) / p.L
-        per_s = 1 / (1 + t * s**2)
-        g, q = (s + m * c) / p.L, (s**2 + m * c**2) / p.L
-        per_q = 1 / (1 + t * q)
-        w = t * g * per_q
-        w_s, w_c = t / p.L * per_q * (1 - 2 * s * w), t * m / p.L * per_q * (1 - 2 * c * w)
-        return (
-            half * per_s + half * (p.V - 1) * (1 - w * g),
-            -2 * half * t * s * per_s**2 - pull * w * (1 - s * w),
-            -pull * m * w * (1 - c * w),
-            -2 * half * t * (1 - 3 * t * s**2) * per_s**3 - pull * (w_s * (1 - 2 * s * w) - w**2),
-            -pull * w_c * (1 - 2 * s * w),
-            -pull * m * (w_c * (1 - 2 * c * w) - w**2),
-        )
+        """Return Φ(s, c) and its derivatives by s, c, ss, sc, cc."""
+        return generated.data_jet(s, c, 1 + self._others(p), p.P, p.V, p.L, p.sigma_w, p.kappa)
 
 
 def nuclear_action(model: Model, estimator: Estimator) -> LinearNuclear | SoftmaxNuclear:

@@ -24,7 +24,7 @@ _STEPS, _SETTLED, _FOUND = 100, 1e-13, 1e-9
 _SOME = 1e-300
 
 
-class Modes(NamedTuple):
+class PoolingModes(NamedTuple):
     """Groups of modes, along a new last axis: their number, what a unit of variance adds to the noise (n, m, q) along
     the constant direction, along k⊥ and along each other one (one more axis), and to ‖A‖_F² outside of the patterns."""
 
@@ -33,7 +33,7 @@ class Modes(NamedTuple):
     outside: Array
 
 
-def modes_of(p: Parameters) -> Modes:
+def modes_of(p: Parameters) -> PoolingModes:
     """Return the groups of modes of the noise: all of G but the pooling vector and cG.
 
     Rows of a block of G that is read at key tokens vary from query to query and collect E[φφᵀ] like the pooling vector:
@@ -68,7 +68,9 @@ def modes_of(p: Parameters) -> Modes:
         return np.stack([column + nothing for column in columns], axis=-1)
 
     number, loads, outside = zip(*groups, strict=True)
-    return Modes(laid(number), np.stack([laid(load) for load in zip(*loads, strict=True)], axis=-1), laid(outside))
+    return PoolingModes(
+        laid(number), np.stack([laid(load) for load in zip(*loads, strict=True)], axis=-1), laid(outside)
+    )
 
 
 def data_of(p: Parameters) -> tuple[Array, ...]:
@@ -93,7 +95,7 @@ def averages_of(x: Numbers, logs: Numbers, p: Parameters) -> tuple[Numbers, ...]
     return s, n, k**2, (1 - 1 / p.L) * cG + s / p.L, m, q
 
 
-def variances(averages: tuple[Numbers, ...], p: Parameters, modes: Modes) -> Numbers:
+def variances(averages: tuple[Numbers, ...], p: Parameters, modes: PoolingModes) -> Numbers:
     """Return the variances, along a last axis of groups, that the data's forces leave (see noise.py)."""
     _, on_n, _, _, *on_others = pooled_field.forces(*averages, *data_of(p))
     squeezed = (modes.loads * np.stack([on_n, *on_others], axis=-1)[..., None, :]).sum(-1)
@@ -101,13 +103,13 @@ def variances(averages: tuple[Numbers, ...], p: Parameters, modes: Modes) -> Num
     return np.asarray(sigma2 / (1 + 2 * sigma2 * squeezed / np.maximum(modes.number, _SOME)))
 
 
-def imbalance(x: Numbers, logs: Numbers, p: Parameters, modes: Modes) -> Numbers:
+def imbalance(x: Numbers, logs: Numbers, p: Parameters, modes: PoolingModes) -> Numbers:
     """Return what vanishes at relaxed noise, along a last axis of (n, m, q): relative excess over what makes it up."""
     free = (modes.loads * variances(averages_of(x, logs, p), p, modes)[..., None]).sum(-2)
     return np.asarray(1 - (free + own_noise(x, p)) / np.exp(logs))
 
 
-def free_noise(x: Array, p: Parameters, modes: Modes) -> Array:
+def free_noise(x: Array, p: Parameters, modes: PoolingModes) -> Array:
     """Return the logarithms of the prior's noise and of what is noise of the pattern itself, at most what there is."""
     free = p.sigma_g[..., None] ** 2 * modes.loads.sum(-2)
     return np.asarray(np.log(free + own_noise(x, p)))

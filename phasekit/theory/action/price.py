@@ -32,7 +32,7 @@ class State(NamedTuple):
     """Upper triangle by rows: (11,) of one coordinate, (11, 12, 22) of two."""
 
 
-class Place(NamedTuple):
+class Cheapest(NamedTuple):
     """The cheapest logits at a path coordinate: their point, δ there, and what the last bit of δ costs, d cost/dδ."""
 
     point: Point
@@ -59,7 +59,7 @@ class Price(ABC):
         """Return cost and log odds of any point."""
 
     @abstractmethod
-    def place(self, u: Array, p: Parameters) -> Place:
+    def place(self, u: Array, p: Parameters) -> Cheapest:
         """Return the cheapest state at path coordinates ``u``."""
 
     @abstractmethod

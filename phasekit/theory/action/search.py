@@ -64,7 +64,7 @@ def stationary_points(action: Action, p: Parameters) -> StationaryPoints:
 def _on_path(action: Profiled, p: Parameters) -> StationaryPoints:
     """Return the minima of the profile."""
     owner, low, high = _brackets(action, p)
-    relative = 1e-8 if isinstance(action, Coarse) else None
+    relative = 1e-8 if isinstance(action, Coarse) else 1e-14
     u = solve.root(lambda u, q: action.profile(u, q).slope, low, high, p[owner], relative=relative)
     z = action.profile(u, p[owner]).points
     if isinstance(action, Coarse):

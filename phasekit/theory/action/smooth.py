@@ -17,7 +17,7 @@ from phasekit.theory import solve
 from phasekit.theory.action.base import Array, Curved, Mask, Point
 from phasekit.theory.action.log_odds import OddsJet, log_odds_of
 from phasekit.theory.action.price import (
-    Place,
+    Cheapest,
     Price,
     State,
     affordable_gap,
@@ -56,11 +56,11 @@ class SmoothPrice(Price):
         a, b = gap_scale(p), _mean_scale(p)
         return State(point, odds.value, (a * gap, b * mean), (a**2 * gap_gap, a * b * gap_mean, b**2 * mean_mean))
 
-    def place(self, u: Array, p: Parameters) -> Place:
+    def place(self, u: Array, p: Parameters) -> Cheapest:
         mean = self._relaxed_mean(u, p)
         odds = self._at((u, mean), p)
         force = u * (p.L - 1) / (p.sigma_g**2 * _slopes(odds, p)[0])
-        return Place((u / gap_scale(p), mean / _mean_scale(p)), odds.value, force)
+        return Cheapest((u / gap_scale(p), mean / _mean_scale(p)), odds.value, force)
 
     def path(self, p: Parameters, cells: int) -> Array:
         unit = self._unit(p)

@@ -9,7 +9,7 @@ import numpy as np
 
 from phasekit.model import Parameters
 from phasekit.theory.action.base import Array, Curved, Mask, Point
-from phasekit.theory.action.price import Place, Price, State, check_slope, gap_scale, nodes_up_to_copying
+from phasekit.theory.action.price import Cheapest, Price, State, check_slope, gap_scale, nodes_up_to_copying
 from phasekit.theory.action.two_level import TwoLevelMap
 
 
@@ -29,9 +29,9 @@ class GapPrice(Price):
         scale = gap_scale(p) / temperature(p)
         return State(point, np.asarray(point[0] * scale), (scale,), (np.zeros(()),))
 
-    def place(self, u: Array, p: Parameters) -> Place:
+    def place(self, u: Array, p: Parameters) -> Cheapest:
         scale = gap_scale(p) / temperature(p)
-        return Place((u / scale,), u, u / scale**2)
+        return Cheapest((u / scale,), u, u / scale**2)
 
     def path(self, p: Parameters, cells: int) -> Array:
         # The data pull towards larger gaps at every Δ (their force is single-signed), so every stationary point lies
