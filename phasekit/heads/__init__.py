@@ -8,7 +8,7 @@ from phasekit.heads.onset import onset_ratio
 from phasekit.heads.order_parameters import order_parameters
 from phasekit.heads.selection import Selection, select_lowest
 from phasekit.heads.starts import draw_start, draw_starts
-from phasekit.heads.train import train, train_on
+from phasekit.heads.train import train
 
 __all__ = [
     "Adam",
@@ -24,5 +24,4 @@ __all__ = [
     "order_parameters",
     "select_lowest",
     "train",
-    "train_on",
 ]

@@ -80,14 +80,16 @@ class Population:
         }
 
 
-def draw_datasets(models: Model | Sequence[Model], data_seeds: Sequence[int]) -> list[Dataset]:
-    """Draw a data set for every model and data seed.
+def draw_datasets(models: Model | Sequence[Model] | Sequence[Dataset], data_seeds: Sequence[int]) -> list[Dataset]:
+    """Draw a data set for every model and data seed; data sets are returned as they are.
 
     Raises
     ------
     InputError
         For models that differ in more than P, and whatever :func:`phasekit.tasks.copy.draw_dataset` refuses.
     """
-    models = given_list(models)
-    common_model(models)
-    return [draw_dataset(model, seed) for model, seed in product(models, distinct("data_seeds", data_seeds))]
+    if isinstance(models, list | tuple) and all(isinstance(each, Dataset) for each in models) and models:
+        return list(models)
+    asked = given_list(models)
+    common_model(asked)
+    return [draw_dataset(model, seed) for model, seed in product(asked, distinct("data_seeds", data_seeds))]

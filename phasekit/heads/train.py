@@ -28,7 +28,7 @@ _PAUSE_EVERY = 50
 
 
 def train(
-    models: Model | Sequence[Model],
+    models: Model | Sequence[Model] | Sequence[Dataset],
     *,
     data_seeds: Sequence[int] = (0,),
     starts: Sequence[str] = tuple(STARTS),
@@ -40,13 +40,15 @@ def train(
     device: str = "auto",
     path: EnergyPath = "auto",
     progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
+    pause: Pause | None = None,
 ) -> Ensemble:
     """Minimise U by full-batch Adam, for every model × data seed × start × member, all at once.
 
     Parameters
     ----------
-    models : Model or sequence of Model
-        With P; several may differ in P only.
+    models : Model, sequence of Model, or sequence of Dataset
+        With P; several may differ in P only. Data sets are taken as they are; ``data_seeds`` then plays no role.
     data_seeds : sequence of int
         One data set is drawn for each model and data seed, and shared by all members trained on it.
     starts : sequence of str
@@ -68,6 +70,10 @@ def train(
         See :func:`phasekit.heads.build.build_energy`.
     progress : callable, optional
         Called now and then with (steps done, steps in all).
+    checkpoint : path, optional
+        A file (.npz) to resume from if it exists: training goes on from there, bit for bit.
+    pause : callable, optional
+        Called every 50 steps with a function that saves the checkpoint: to save by the clock, or to stop by raising.
 
     Raises
     ------
@@ -80,53 +86,7 @@ def train(
     1000. The condition of U grows with P: at P = 16 384 the default 1000 steps leave softmax heads 1e-3 above their
     minimum, and they are flagged. Ensembles of small heads run on one CPU thread, which is fastest for them.
     """
-    return train_on(
-        draw_datasets(models, data_seeds),
-        starts=starts,
-        members=members,
-        seed=seed,
-        settings=settings,
-        tolerance=tolerance,
-        dtype=dtype,
-        device=device,
-        path=path,
-        progress=progress,
-    )
-
-
-def train_on(
-    datasets: Sequence[Dataset],
-    *,
-    starts: Sequence[str] = tuple(STARTS),
-    members: int | Sequence[int] = 2,
-    seed: int = 0,
-    settings: Adam = _DEFAULT_SETTINGS,
-    tolerance: float = 1e-7,
-    dtype: str = "float32",
-    device: str = "auto",
-    path: EnergyPath = "auto",
-    progress: Progress | None = None,
-    checkpoint: str | Path | None = None,
-    pause: Pause | None = None,
-) -> Ensemble:
-    """Minimise U as :func:`train` does, on data sets that were drawn already.
-
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-        Their models may differ in P only.
-    checkpoint : path, optional
-        A file (.npz) to resume from if it exists: training goes on from there, bit for bit.
-    pause : callable, optional
-        Called every 50 steps with a function that saves the checkpoint: to save by the clock, or to stop by raising.
-    starts, members, seed, settings, tolerance, dtype, device, path, progress
-        As for :func:`train`.
-
-    Raises
-    ------
-    InputError
-        For anything out of range; one line.
-    """
+    datasets = draw_datasets(models, data_seeds)
     tolerance = real_number("tolerance", tolerance, above=0)
     population = Population.of(datasets, starts, members, seed)
     place, precision = resolve_device(device), resolve_dtype(dtype)

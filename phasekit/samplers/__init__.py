@@ -3,7 +3,7 @@
 from phasekit.samplers.chains import Chains, NotFinite
 from phasekit.samplers.curvature import stiffest_curvature
 from phasekit.samplers.diagnostics import Diagnosis, diagnose
-from phasekit.samplers.driver import ChainDiverged, sample, sample_on
+from phasekit.samplers.driver import ChainDiverged, sample
 from phasekit.samplers.heads import HeadsTarget
 from phasekit.samplers.methods import HMC, SGLD, Langevin, Method, get_method
 from phasekit.samplers.minibatch import MinibatchTarget
@@ -30,6 +30,5 @@ __all__ = [
     "diagnose",
     "get_method",
     "sample",
-    "sample_on",
     "stiffest_curvature",
 ]

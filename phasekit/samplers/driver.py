@@ -53,7 +53,7 @@ class ChainDiverged(ArithmeticError):
 
 
 def sample(
-    models: Model | Sequence[Model],
+    models: Model | Sequence[Model] | Sequence[Dataset],
     method: Method,
     *,
     draws: int,
@@ -77,8 +77,8 @@ def sample(
 
     Parameters
     ----------
-    models : Model or sequence of Model
-        With P; several may differ in P only.
+    models : Model, sequence of Model, or sequence of Dataset
+        With P; several may differ in P only. Data sets are taken as they are; ``data_seeds`` then plays no role.
     method : SGLD, Langevin or HMC
         From :mod:`phasekit.samplers`.
     draws : int
@@ -124,65 +124,10 @@ def sample(
     ChainDiverged
         When a chain isn't finite any more; it names the chain and the draw, and carries the draws before.
     """
-    return sample_on(
-        draw_datasets(models, data_seeds),
-        method,
-        draws=draws,
-        thin=thin,
-        warmup=warmup,
-        starts=starts,
-        members=members,
-        seed=seed,
-        attention=attention,
-        dtype=dtype,
-        device=device,
-        path=path,
-        checkpoint=checkpoint,
-        save_every=save_every,
-        progress=progress,
-        initial=initial,
-        pause=pause,
-    )
-
-
-def sample_on(
-    datasets: Sequence[Dataset],
-    method: Method,
-    *,
-    draws: int,
-    thin: int = 1,
-    warmup: int = 0,
-    starts: Sequence[str] = ("uniform", "copy"),
-    members: int | Sequence[int] = 2,
-    seed: int = 0,
-    attention: bool = False,
-    dtype: str = "float64",
-    device: str = "auto",
-    path: EnergyPath = "auto",
-    checkpoint: str | Path | None = None,
-    save_every: int = 1000,
-    progress: Progress | None = None,
-    initial: Samples | None = None,
-    pause: Pause | None = None,
-) -> Samples:
-    """Sample as :func:`sample` does, on data sets that were drawn already.
-
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-        Their models may differ in P only.
-    method, draws, thin, warmup, starts, members, seed, attention, dtype, device, path, checkpoint, save_every, \
-    progress, initial, pause
-        As for :func:`sample`.
-
-    Raises
-    ------
-    InputError, ChainDiverged
-        As :func:`sample` does.
-    """
     draws, save_every = whole_number("draws", draws, 1), whole_number("save_every", save_every, 1)
     thin, warmup = whole_number("thin", thin, 1), whole_number("warmup", warmup, 0)
-    run = _Run(Population.of(datasets, starts, members, seed), method, initial, attention, dtype, device, path)
+    population = Population.of(draw_datasets(models, data_seeds), starts, members, seed)
+    run = _Run(population, method, initial, attention, dtype, device, path)
     with suitable_threads(run.device, run.energy.multiplications * len(run.population.members)):
         return run.samples(
             draws, thin, warmup, checkpoint=checkpoint, save_every=save_every, progress=progress, pause=pause

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from phasekit.errors import InputError
-from phasekit.heads import Adam, train, train_on
+from phasekit.heads import Adam, train
 from phasekit.model import Model
 from phasekit.tasks.copy import draw_dataset
 
@@ -37,10 +37,10 @@ def test_resumed_training_equals_training_in_one_go(tmp_path):
     asked = {"starts": STARTS, "members": 1, "settings": SETTINGS, "checkpoint": path}
     for stop in (1, 1):
         with pytest.raises(StoppedError):
-            train_on(datasets(0, 1), **asked, pause=stopping_at(stop))
+            train(datasets(0, 1), **asked, pause=stopping_at(stop))
     with np.load(path) as file:
         assert int(file["steps_done"]) == 100
-    resumed = train_on(datasets(0, 1), **asked)
+    resumed = train(datasets(0, 1), **asked)
     whole = train(Model(V=5, L=7, P=40), data_seeds=(0, 1), starts=STARTS, members=1, settings=SETTINGS)
     assert resumed.data.identical(whole.data)
 
@@ -50,16 +50,16 @@ def test_a_state_of_the_version_before_is_resumed(tmp_path):
     path = tmp_path / "state.npz"
     asked = {"starts": STARTS, "members": 1, "settings": SETTINGS, "checkpoint": path}
     with pytest.raises(StoppedError):
-        train_on(datasets(0), **asked, pause=stopping_at(1))
+        train(datasets(0), **asked, pause=stopping_at(1))
     with np.load(path) as file:
         bare = {name: file[name] for name in file.files if name != "header"}
     np.savez(path, **bare)
-    assert train_on(datasets(0), **asked).data.identical(train_on(datasets(0), **{**asked, "checkpoint": None}).data)
+    assert train(datasets(0), **asked).data.identical(train(datasets(0), **{**asked, "checkpoint": None}).data)
     with pytest.raises(InputError, match="another ensemble"):
-        train_on(datasets(0, 1), **asked)
+        train(datasets(0, 1), **asked)
     np.savez(path, mean=bare["mean"])
     with pytest.raises(InputError, match="another ensemble"):
-        train_on(datasets(0), **asked)
+        train(datasets(0), **asked)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_the_state_of_another_ensemble_is_refused(name, changes, tmp_path):
     path = tmp_path / "state.npz"
     asked = {"starts": STARTS, "members": 1, "settings": SETTINGS, "checkpoint": path}
     with pytest.raises(StoppedError):
-        train_on(datasets(0), **asked, pause=stopping_at(1))
+        train(datasets(0), **asked, pause=stopping_at(1))
     with pytest.raises(InputError, match=f"belongs to a run with other .*{name}"):
-        train_on(datasets(1), **{**asked, **changes})
+        train(datasets(1), **{**asked, **changes})

@@ -6,7 +6,7 @@ import pytest
 from phasekit.model import Model
 from phasekit.runs.procedures import Stopped, Workplace, get_procedure
 from phasekit.runs.store.collect import collect
-from phasekit.samplers import diagnose, sample_on
+from phasekit.samplers import diagnose, sample
 from phasekit.tasks.copy import draw_dataset
 
 CASES = [(Model(V=4, L=6, P=float(P), score="linear"), seed) for P, seed in ((20, 0), (30, 1))]
@@ -68,7 +68,7 @@ def test_rows_are_the_chains_of_the_sampler(name):
     settings = {
         key: getattr(procedure, key) for key in ("draws", "thin", "warmup", "starts", "members", "seed", "dtype")
     }
-    samples = sample_on([draw_dataset(*case) for case in CASES], procedure.method(), **settings)
+    samples = sample([draw_dataset(*case) for case in CASES], procedure.method(), **settings)
     means, diagnosis = samples.invariants().mean("draw"), diagnose(samples)
     for d, outcome in enumerate(procedure.run(CASES, Workplace())):
         values = outcome.values

@@ -46,12 +46,12 @@ class AdamNetworks(StartedHeads):
         return self.model_copy(update={"steps": length})
 
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
-        from phasekit.heads import Adam, train_on
+        from phasekit.heads import Adam, train
         from phasekit.heads.build import choose_path
         from phasekit.tasks.copy import draw_dataset
 
         trained = place.resuming(
-            lambda: train_on(
+            lambda: train(
                 [draw_dataset(model, seed) for model, seed in cases],
                 starts=self.starts,
                 members=self.members,

@@ -82,10 +82,10 @@ class SampledNetworks(StartedHeads):
 
     def _sample(self, cases: Sequence[Case], place: Workplace) -> Any:
         from phasekit.heads.build import choose_path
-        from phasekit.samplers import sample_on
+        from phasekit.samplers import sample
         from phasekit.tasks.copy import draw_dataset
 
-        return sample_on(
+        return sample(
             [draw_dataset(model, seed) for model, seed in cases],
             self.method(),
             draws=self.draws,
