@@ -21,7 +21,7 @@ from phasekit.files import atomic
 from phasekit.runs.store.claims import claim
 from phasekit.runs.store.records import BrokenRecord, read_record
 from phasekit.runs.store.store import Store
-from phasekit.runs.sweeps.canonical import identify
+from phasekit.runs.sweeps.canonical import hash_of, identify, state_point
 
 _NAME = re.compile(r"[0-9]{4,}\.json")
 
@@ -96,7 +96,7 @@ class Plan(BaseModel):
         for task in (task for group in self.groups for task in group.tasks):
             if task not in self.parameters:
                 raise ValueError(f"the parameters of task {task} are missing")
-            if identify(self.parameters[task]) != task:
+            if hash_of(state_point(self.parameters[task])) != task:
                 raise ValueError(f"the parameters of task {task} are those of another")
         return self
 
