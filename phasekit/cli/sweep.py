@@ -54,8 +54,8 @@ def run(
     from phasekit.runs.sweeps.description import SweepErrors, load_sweep
     from phasekit.runs.sweeps.expand import expand
 
-    # A script's background jobs ignore SIGINT; a run takes it as Ctrl-C wherever it is.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells set it for what a script puts into the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     one_of("backend", backend, BACKENDS)
     one_of("device", device, ("cpu", "cuda", "auto"))
     for name, count in (("jobs", jobs), ("threads", threads)):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import time
 
@@ -222,6 +223,16 @@ def test_sequences_that_nobody_could_store_are_refused_in_a_dry_run(command, swe
     status, _, err = command("run", sweep, "--dry-run")
     assert status == 2
     assert "don't fit into memory" in err
+
+
+def test_an_interrupt_reaches_a_run_in_the_background_of_a_script(command, sweep):
+    """Shells let such processes ignore it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        command("run", sweep, "--preset", "slow")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_all_mistakes_of_a_file_are_printed(command, tmp_path):

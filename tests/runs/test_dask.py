@@ -3,19 +3,22 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from benchmarks._cluster import dask_cluster
+from benchmarks._cluster import ROOT, dask_cluster
 from phasekit.errors import InputError
 from phasekit.runs.store.collect import collect, to_dataset
 from phasekit.runs.work.backends import DaskCluster
 
-KILLS = int(os.environ.get("PHASEKIT_KILLS", "6"))
+KILLS = int(os.environ.get("PHASEKIT_KILLS", "1"))
 GROUP = 2
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,7 @@ def test_networks_are_the_same_to_the_last_bit(run, cluster, tmp_path):
 
 def test_killed_workers(run, written, cluster, tmp_path):
     log = tmp_path / "log"
-    description = written(seeds=20 * KILLS, group=GROUP, seconds=0.02, log=str(log))
+    description = written(seeds=max(40, 20 * KILLS), group=GROUP, seconds=0.02, log=str(log))
     chance, killed, finished = random.Random(3), [], threading.Event()
 
     def kill():
@@ -112,7 +115,7 @@ def test_arrays_come_back_whole(run, written, cluster, tmp_path):
         assert store.load(name).arrays["A"].dtype == np.float32
 
 
-def test_a_scheduler_that_goes_while_tasks_run():
+def test_a_scheduler_that_goes_while_tasks_run(capfd):
     with dask_cluster(1) as address:
         backend = DaskCluster(address)
         results = backend.map(time.sleep, [0, 60])
@@ -120,3 +123,49 @@ def test_a_scheduler_that_goes_while_tasks_run():
     with pytest.raises(InputError, match="has gone"):
         list(results)
     backend.close()
+    assert capfd.readouterr().err == "", "one line says it; Dask's tracebacks would hide it"
+
+
+def test_work_waits_for_a_worker_as_long_as_the_scheduler_lives():
+    """A job may stand in a queue for hours before there is the first worker; later ones are counted too."""
+    with dask_cluster(0) as address:
+        backend = DaskCluster(address, wait=5)
+        assert "no threads" in backend.description
+        found: list[int] = []
+        waiting = threading.Thread(target=lambda: found.extend(backend.map(abs, [-1, -2, -3])))
+        waiting.start()
+        time.sleep(0.5)
+        assert (waiting.is_alive(), found) == (True, [])
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard", "--nthreads", "3"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+        worker = subprocess.Popen(command, cwd=ROOT, **quiet)
+        try:
+            waiting.join(60)
+            assert sorted(found) == [1, 2, 3]
+            assert backend._count() == 3
+        finally:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+            backend.close()
+
+
+def test_a_cluster_that_grows_gets_more_work(cluster, monkeypatch):
+    """Workers are counted anew after each result: two tasks each are with the scheduler, one of them in reserve."""
+    handed_out, counts = [], iter([1, 20, 20, 20, *[60] * 200])
+
+    def jobs():
+        for number in range(200):
+            handed_out.append(number)
+            yield number
+
+    monkeypatch.setattr(cluster, "_count", lambda: next(counts))
+    results = cluster.map(abs, jobs())
+    seen = []
+    for _ in range(4):
+        next(results)
+        seen.append(len(handed_out))
+    assert seen[0] == 32, "what a cluster of 16 would need, so that one that adapts grows at once"
+    assert seen[1:] == [41, 42, 43]
+    next(results)
+    assert len(handed_out) == 4 + 120
+    assert len(list(results)) == 195

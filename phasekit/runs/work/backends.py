@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -28,6 +29,9 @@ _IDLE = 300
 _LOOK_EVERY = 5.0
 #: Workers that a cluster should have work for from the beginning, however few it has then.
 _CLUSTER = 16
+#: Seconds that a scheduler may take to count its workers.
+_ANSWER = 10.0
+_GONE = "has gone; start it again and run again"
 
 
 class WorkersLost(Exception):
@@ -167,10 +171,11 @@ class DaskCluster(Backend):
 
     def __init__(self, scheduler: str, threads: int = 1, wait: float = 30.0) -> None:
         require("dask", "distributed")
-        os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")  # its tracebacks would hide our one line
         import distributed
         from distributed.comm.addressing import resolve_address
 
+        for name in ("distributed.client", "distributed.core", "distributed.comm"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # tracebacks would hide the one line that says it
         self.scheduler, self.threads = scheduler, threads
         try:
             _untyped(resolve_address)(scheduler)  # a Client that can't read its address takes a minute to be deleted
@@ -181,8 +186,13 @@ class DaskCluster(Backend):
         self.description = f"{there or 'no'} threads of the Dask cluster at {scheduler}{'' if there else ' yet'}"
 
     def _count(self) -> int:
-        """Return how many tasks the cluster can work on now."""
-        return sum(self._client.nthreads().values())
+        """Return how many tasks the cluster can work on now; raise InputError if its scheduler has gone."""
+        try:
+            if self._client.status == "running":
+                return sum(self._client.sync(self._client.scheduler.ncores, callback_timeout=_ANSWER).values())
+        except (OSError, TimeoutError, RuntimeError):
+            pass
+        raise InputError("scheduler", self.scheduler, _GONE)
 
     @property
     def workers(self) -> int:  # type: ignore[override]
@@ -216,18 +226,12 @@ class DaskCluster(Backend):
             except KilledWorker:
                 culprits.append(job)
             except CancelledError:
-                raise self._gone() from None
+                raise InputError("scheduler", self.scheduler, _GONE) from None
             else:
                 yield result
-            try:
-                submit()
-            except (OSError, TimeoutError, RuntimeError):
-                raise self._gone() from None
+            submit()
         if culprits:
             raise WorkersLost("Dask gave up on them", culprits)
-
-    def _gone(self) -> InputError:
-        return InputError("scheduler", self.scheduler, "has gone; start it again and run again")
 
     def close(self) -> None:
         self._client.close()
