@@ -58,14 +58,16 @@ def networks(preset: Preset, *names: str) -> dict[Model, pd.DataFrame]:
     """Return the networks of sweeps: for each model (without P) one row a network, or chain.
 
     Columns are ``task``, ``member`` (its place in the task), ``P``, ``data_seed``, ``procedure`` with its ``step`` if
-    it has one, the ``fate`` of networks trained with Adam, and all that the procedure recorded. Networks that several
-    sweeps hold are listed once.
+    it has one, ``ratio`` and ``threshold`` if P is a multiple of one, the ``fate`` of networks trained with Adam, and
+    all that the procedure recorded. Networks that several sweeps hold are listed once.
     """
     parts: dict[Model, dict[str, pd.DataFrame]] = {}
     for task, found in results(preset, *names):
         rows = pd.DataFrame({**found.values, **fates(found.values)})
         rows = rows.assign(task=task.id, member=rows.index, P=int(task.head.P or 0), data_seed=task.data_seed)
         rows = rows.assign(procedure=task.procedure.name, step=getattr(task.procedure, "step", np.nan))
+        if task.multiple is not None:
+            rows = rows.assign(ratio=task.multiple.multiple, threshold=task.multiple.threshold_value)
         parts.setdefault(task.head.at(P=None), {})[task.id] = rows
     return {model: _sorted(pd.concat(rows.values(), ignore_index=True)) for model, rows in parts.items()}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from figures._tables import with_error
-from figures.agreement._agreement import LONGEST, QUANTITIES, STEPS, TIMES
-from phasekit.drawing.presets import Preset
+from figures.agreement._agreement import QUANTITIES
+from figures.agreement._zero_step import LONGEST
 from phasekit.model import Estimator
 
 METHODS: dict[Estimator, str] = {"map": "Adam", "posterior": "SGLD"}
@@ -65,24 +65,21 @@ def summary_text(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def notes(points: pd.DataFrame, preset: Preset) -> list[str]:
+def notes(points: pd.DataFrame) -> list[str]:
     """Return what was filtered or left out, and how the numbers were made."""
     counts = (
         points.drop_duplicates(["score", "estimator", "V", "L", "P"]).groupby("estimator")[["runs", "left_out"]].sum()
     )
     adam, sgld = counts.loc["map"], counts.loc["posterior"]
-    shares = {
-        score: ", ".join(f"{share:g}" for share in STEPS[preset.name, score]) for score in points["score"].unique()
-    }
-    steps = "; ".join(f"{score}: {text}" for score, text in shares.items())
-    ratios = "; ".join(f"{score}: {', '.join(f'{r:g}' for r in times)}" for score, times in TIMES.items())
+    ratios = points.groupby("score", sort=False)["ratio"].unique()
+    multiples = "; ".join(f"{score}: {', '.join(f'{r:g}' for r in sorted(values))}" for score, values in ratios.items())
     return [
         f"Adam: {adam['left_out']} of {adam['runs']} networks ended above the lowest minimum of their data set, or had "
         "not converged, and were left out.",
         f"SGLD: {sgld['left_out']} of {sgld['runs']} data sets were left out because chains disagree at some step.",
-        f"P₀ is P₁ of linear attention; for softmax the P at which a_G passes 0.1. P/P₀: {ratios}.",
-        f"SGLD's steps times the stiffest curvature of the energy are {steps}, but at most {LONGEST:g} in units of the "
-        "prior; its bias, of first order in the step, is removed by extrapolation. The column 'step' is the longest.",
+        f"P₀ is P₁ of linear attention; of softmax P*, or P× where it passes smoothly. P/P₀: {multiples}.",
+        f"SGLD's steps are shares of the inverse of the energy's stiffest curvature, at most {LONGEST:g} in units of "
+        "the prior; its bias, of first order in the step, is extrapolated away. The column 'step' is the longest.",
         "c1 and cG of linear attention under the posterior are root mean squares.",
         "Points without a percentage: theory and runs are both exactly 0 (or chains disagree).",
     ]

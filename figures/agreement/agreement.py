@@ -1,9 +1,10 @@
-"""Claim C4, theory beside Adam and SGLD over P, L and V: order parameters and loss of linear and softmax attention.
+"""Claim C4, theory beside Adam and SGLD over P, L and V: copying and loss of linear and softmax attention.
 
 Left: the map estimator's lowest minimum, and networks trained with Adam and filtered to their lowest minimum. Right:
 the posterior, and SGLD extrapolated to zero step. P is in multiples of each estimator's own threshold P0: P1 for linear
-attention, the P at which aG passes 0.1 for softmax attention. Errors are standard errors over data sets. The numbers
-are also written as tables (agreement.md).
+attention, P* for softmax attention, or the steepest point P× where it passes smoothly. Below each order parameter: how
+far the loss is from theory, with standard errors over data sets; points of one P are drawn beside each other. All
+quantities are in the tables (agreement.md).
 """
 
 from __future__ import annotations
@@ -16,69 +17,65 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from figures._tables import page
-from figures.agreement._agreement import comparisons, models, theory
+from figures._tables import write_page
+from figures.agreement._agreement import all_comparisons, theory
 from figures.agreement._agreement_tables import METHODS, notes, sections
 from phasekit.drawing.plotting import LABELS, PAGE, draw_networks, draw_theory, new_figure, save, style
 from phasekit.drawing.presets import Preset
-from phasekit.files import atomic
 from phasekit.model import Estimator, Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Panels from top to bottom; columns: estimator and the size that differs, the other being that of the middle model.
-PANELS = (("linear", "c1"), ("linear", "cG"), ("linear", "loss"), ("softmax", "aG"), ("softmax", "loss"))
-COLUMNS: tuple[tuple[Estimator, str], ...] = (("map", "L"), ("map", "V"), ("posterior", "L"), ("posterior", "V"))
-MIDDLE = {"V": 8, "L": 16}
-#: P over the threshold where lines are computed, beside the measured ones (softmax's posterior: a second each).
-LINES = {
-    ("linear", "map"): tuple(np.geomspace(0.4, 7, 60).tolist()),
-    ("linear", "posterior"): tuple(np.geomspace(0.4, 7, 40).tolist()),
-    ("softmax", "map"): tuple(np.geomspace(0.4, 2.5, 60).tolist()),
-    ("softmax", "posterior"): (0.4, 0.9, 1.0, 1.1, 1.5, 2.5),
-}
+#: The order parameter that is drawn for each score, and the ticks.
+ORDER = {"linear": "cG", "softmax": "aG"}
+TICKS = {"linear": (0.5, 1, 2, 4), "softmax": (0.5, 1, 2)}
+COLUMNS: tuple[Estimator, ...] = ("map", "posterior")
+#: P over the threshold where lines begin and end; the posterior of softmax takes a second each.
+RANGE = {"linear": (0.4, 7.0), "softmax": (0.4, 2.5)}
 #: Between these multiples of P1 fluctuations of linear attention are too large for their Gaussian approximation.
 CRITICAL = (0.7, 1.49)
 MARKS = {"map": "o", "posterior": "s"}
-TICKS = {"linear": (0.5, 1, 2, 4), "softmax": (0.5, 1, 2)}
+THRESHOLDS = {"linear": "$P_1$", "softmax": r"$P^*$ or $P_\times$"}
+#: Points of one P are drawn at factors so far apart.
+ASIDE = 0.03
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the panels and write the tables."""
-    points = pd.concat([comparisons(model, preset) for model in models(preset)], ignore_index=True)
-    lines = pd.concat(list(lines_of(points)), ignore_index=True)
+    points = all_comparisons(preset)
+    lines = pd.concat(list(lines_of(points, preset)), ignore_index=True)
+    sizes = [(int(V), int(L)) for V, L in points[["V", "L"]].drop_duplicates().sort_values(["V", "L"]).to_numpy()]
     with style():
-        figure, panels = new_figure(len(PANELS), len(COLUMNS), width=PAGE, height=8.0, sharey="row")
-        for row, (score, name) in zip(panels, PANELS, strict=True):
-            for axes, (estimator, varied) in zip(row, COLUMNS, strict=True):
-                shown = [_select(table, score, name, estimator, varied) for table in (lines, points)]
-                _draw(axes, *shown, varied, MARKS[estimator])
-                axes.set(xscale="log")
-                axes.set_xticks(TICKS[score], [str(tick) for tick in TICKS[score]])
-                axes.xaxis.set_minor_locator(NullLocator())
-                axes.xaxis.set_minor_formatter(NullFormatter())
-            row[0].set(ylabel=f"{score}: {LABELS[name]}")
-        for axes, (estimator, varied) in zip(panels[0], COLUMNS, strict=True):
-            fixed = "L" if varied == "V" else "V"
-            axes.set_title(f"{METHODS[estimator]}, ${fixed}$ = {MIDDLE[fixed]}", loc="left")
-            axes.legend(loc="upper left")
-        for axes, (estimator, _) in zip(panels[-1], COLUMNS, strict=True):
-            axes.set(xlabel="$P/P_0$ (map)" if estimator == "map" else "$P/P_0$ (posterior)")
+        figure, panels = new_figure(
+            4, 2, width=PAGE, height=8.0, sharex="row", sharey="row", height_ratios=[1.3, 1.0, 1.3, 1.0]
+        )
+        for k, (score, order) in enumerate(ORDER.items()):
+            for estimator, upper, lower in zip(COLUMNS, *panels[2 * k : 2 * k + 2], strict=True):
+                here = [t[(t["score"] == score) & (t["estimator"] == estimator)] for t in (lines, points)]
+                _draw(upper, *(t[t["quantity"] == order] for t in here), sizes, MARKS[estimator])
+                _draw_deviations(lower, here[1][here[1]["quantity"] == "loss"], sizes, MARKS[estimator])
+                upper.set_title(f"{score}: {METHODS[estimator]} and the {estimator}", loc="left")
+                lower.set_xlabel(f"$P$ / {THRESHOLDS[score]} of the {estimator}")
+            panels[2 * k, 0].set_ylabel(LABELS[order])
+            panels[2 * k + 1, 0].set_ylabel("loss off theory (%)")
+            panels[2 * k, 0].set_xscale("log")
+            panels[2 * k, 0].set_xticks(TICKS[score], [str(tick) for tick in TICKS[score]])
+            panels[2 * k, 0].xaxis.set_minor_locator(NullLocator())
+            panels[2 * k, 0].xaxis.set_minor_formatter(NullFormatter())
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=5)
         files = save(figure, pd.concat([points.assign(kind="runs"), lines.assign(kind="theory")]), out / "agreement")
-    text, md = page(sections(points), notes(points, preset)), out / "agreement.md"
-    with atomic(md) as path:
-        path.write_text(text, encoding="utf-8")
-    print(text)
-    return [*files, md]
+    return [*files, write_page(out / "agreement.md", sections(points), notes(points))]
 
 
-def lines_of(points: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def lines_of(points: pd.DataFrame, preset: Preset) -> Iterator[pd.DataFrame]:
     """Yield the theory's lowest branch of every model and estimator that has points, at more P."""
     for (score, estimator, V, L, at), part in points.groupby(["score", "estimator", "V", "L", "threshold"], sort=False):
         model = Model(V=int(V), L=int(L), score=str(score))
-        P = tuple(at * ratio for ratio in LINES[score, estimator])
-        more = theory(model, P, estimator).assign(ratio=lambda rows, at=at: rows["P"] / at)
+        slow = (score, estimator) == ("softmax", "posterior")
+        P = at * np.geomspace(*RANGE[str(score)], preset.slow_points // 2 if slow else preset.points)
+        more = theory(model, tuple(P.tolist()), estimator).assign(ratio=lambda rows, at=at: rows["P"] / at)
         rows = pd.concat([more, part[["P", "ratio", "quantity", "theory"]]], ignore_index=True).sort_values("P")
         if (score, estimator) == ("linear", "posterior"):
             critical = rows["ratio"].between(*CRITICAL) & rows["quantity"].isin(["c1", "cG"])
@@ -86,21 +83,22 @@ def lines_of(points: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield rows.assign(score=score, estimator=estimator, V=V, L=L)
 
 
-def _select(table: pd.DataFrame, score: str, name: str, estimator: str, varied: str) -> pd.DataFrame:
-    fixed = "L" if varied == "V" else "V"
-    return table[
-        (table["score"] == score)
-        & (table["quantity"] == name)
-        & (table["estimator"] == estimator)
-        & (table[fixed] == MIDDLE[fixed])
-    ]
-
-
-def _draw(axes: Axes, lines: pd.DataFrame, points: pd.DataFrame, varied: str, marker: str) -> None:
-    for k, (size, line) in enumerate(lines.groupby(varied)):
-        draw_theory(axes, line["ratio"], line["theory"], color=f"C{k}", linewidth=1.0)
-        here = points[points[varied] == size].dropna(subset="mean")
+def _draw(axes: Axes, lines: pd.DataFrame, points: pd.DataFrame, sizes: list[tuple[int, int]], marker: str) -> None:
+    """Draw an order parameter: a colour for each size."""
+    for k, (V, L) in enumerate(sizes):
+        line, here = (t[(t["V"] == V) & (t["L"] == L)] for t in (lines, points))
+        draw_theory(axes, line["ratio"], line["theory"], color=f"C{k % 7}", linewidth=1.0)
         draw_networks(
-            axes, here["ratio"], here["mean"], error=here["error"], color=f"C{k}", marker=marker, markersize=3.2,
-            label=f"${varied}$ = {size}",
+            axes, here["ratio"], here["mean"], error=here["error"], color=f"C{k % 7}", marker=marker, markersize=3.2,
+            label=f"$V$ = {V}, $L$ = {L}",
         )  # fmt: skip
+
+
+def _draw_deviations(axes: Axes, points: pd.DataFrame, sizes: list[tuple[int, int]], marker: str) -> None:
+    """Draw how far a quantity is from theory, in per cent."""
+    axes.axhline(0, color="0.3", linewidth=0.8, zorder=0)
+    for k, (V, L) in enumerate(sizes):
+        here = points[(points["V"] == V) & (points["L"] == L)]
+        x = here["ratio"] * (1 + ASIDE * (k - (len(sizes) - 1) / 2))
+        error = 100 * here["error"] / here["theory"]
+        draw_networks(axes, x, 100 * here["difference"], error=error, color=f"C{k % 7}", marker=marker, markersize=3.0)

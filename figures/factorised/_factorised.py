@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,22 +9,13 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from torch import Tensor
 
-from phasekit.checkpoint import Tensors
-from phasekit.heads import Adam, Ensemble, build_energy, draw_starts, train
-from phasekit.heads.factorised import law_correction
 from phasekit.model import Model
-from phasekit.samplers import Chains, HeadsTarget, hmc
-from phasekit.samplers.noise import key_of
-from phasekit.samplers.observables import observable_names, observe
-from phasekit.tasks.copy import draw_dataset
 
-#: Relative distances from the expected jump at which networks are trained to find it.
-_AROUND = (0.96, 1.0, 1.04)
-#: A singular value of G counts from this share of the largest one on; G itself from this size on.
+#: How far from the expected jump, in ln P, networks say where it is.
+_AROUND = 0.06
+#: A singular value of A counts from this share of the largest one on; A itself from this size on.
 _SHARE, _NOTHING = 1e-2, 1e-6
-_STEPS = 1500
 
 
 class Measured(NamedTuple):
@@ -35,46 +25,39 @@ class Measured(NamedTuple):
     error: float
 
 
-def trained(model: Model, P: Iterable[float], draws: int, members: int, starts: tuple[str, ...]) -> Ensemble:
-    """Return factorised heads trained on ``draws`` data sets for each P."""
-    models = [model.at(P=float(round(x))) for x in P]
-    return train(models, data_seeds=range(draws), starts=starts, members=members, settings=Adam(steps=_STEPS))
+def pattern_of(A: NDArray[np.float64], normalised: bool) -> NDArray[np.str_]:
+    """Name the patterns of attention matrices A (..., L, L) by rank: "nothing", "pooling" (one), "copying" (more).
 
-
-def pattern_of(G: NDArray[np.float64]) -> NDArray[np.str_]:
-    """Name the pattern of logits G (..., n, n) by their rank: "nothing", "pooling" (one) or "copying" (more)."""
-    singular = np.linalg.svd(G, compute_uv=False)
+    Rows of normalised scores sum to 1 whatever the pattern: uniform attention is their "nothing".
+    """
+    singular = np.linalg.svd(A - normalised / A.shape[-1], compute_uv=False)
     several = singular[..., 1] > _SHARE * singular[..., 0]
     return np.where(singular[..., 0] < _NOTHING, "nothing", np.where(several, "copying", "pooling"))
 
 
-def measured_jump(model: Model, expected: float, before: str, after: str, draws: int, members: int) -> Measured:
+def measured_jump(networks: pd.DataFrame, expected: float, before: str, after: str, kappa: float = 1.0) -> Measured:
     """Return the P at which networks with two patterns have the same energy, and its standard error over data sets.
 
     Near the jump the difference of their lowest energies is close to linear in ln P: one line is fitted for each data
-    seed. Softmax heads never have rank-one logits, so their "nothing" is uniform attention.
+    seed. ``networks`` has a column ``pattern``; those further than :data:`_AROUND` from ``expected`` are left out.
 
     Raises
     ------
     ArithmeticError
-        If one of the patterns was not found at some P for any seed.
+        If the patterns were not found side by side at two P in two data sets.
     """
-    data = trained(model, [expected * x for x in _AROUND], draws, members, ("uniform", "copy")).data
-    kinds = pattern_of(data["G"].values)
-    U = np.where(data["converged"].values, data["U"].values, np.inf)
-    lowest = {kind: np.where(kinds == kind, U, np.inf).min(1) for kind in (before, after)}
-    if before == "nothing" and not model.score.normalised:
-        lowest[before] = data["P"].values / (2 * model.kappa)  # W = G = 0, a minimum whatever the data
-    advantage = lowest[before] - lowest[after]
-    seeds, log_P = data["data_seed"].values, np.log(data["P"].values)
+    near = networks[(np.log(networks["P"] / expected).abs() < _AROUND) & networks["converged"]]
+    lowest = near.groupby(["data_seed", "P", "pattern"])["U"].min().unstack()
+    if before == "nothing" and after == "pooling":
+        lowest["nothing"] = lowest.index.get_level_values("P") / (2 * kappa)  # W = G = 0, a minimum whatever the data
+    advantage = (lowest[before] - lowest[after]).dropna() if {before, after} <= {*lowest} else pd.Series(dtype=float)
     found = []
-    for seed in np.unique(seeds):
-        here = (seeds == seed) & np.isfinite(advantage)
-        if here.sum() >= 2:
-            slope, offset = np.polyfit(log_P[here], advantage[here], 1)
+    for _, line in advantage.groupby("data_seed"):
+        if len(line) >= 2:
+            slope, offset = np.polyfit(np.log(line.index.get_level_values("P")), line, 1)
             found.append(np.exp(-offset / slope))
     if len(found) < 2:
-        raise ArithmeticError(f"networks of {model!r} show {before} and {after} side by side in {len(found)} data sets")
+        raise ArithmeticError(f"networks show {before} and {after} side by side in {len(found)} data sets")
     return Measured(float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(len(found))))
 
 
@@ -114,47 +97,23 @@ def free_minimum(model: Model, starts: int, seed: int = 0) -> float:
 
 
 class Draws(NamedTuple):
-    """Observables over HMC draws: each of shape (draws, chains), "H" among them (see ``law_correction``)."""
+    """Observables over HMC draws, each of shape (chains, draws), "H" among them; first the chains from one end."""
 
     observables: dict[str, NDArray[np.float64]]
-    acceptance: float
 
     def mean(self, name: str) -> Measured:
         """Return mean and standard error, taken from the scatter between chains."""
-        return _over_chains(self.observables[name].mean(0))
+        return _over_chains(self.observables[name].mean(1))
 
     def slope(self, name: str) -> Measured:
         """Return the predicted d⟨O⟩/d(1/d) at d = ∞: the covariance with H, over 4."""
         H, x = self.observables["H"], self.observables[name]
-        return _over_chains(((H - H.mean()) * (x - x.mean())).mean(0) / 4)
+        return _over_chains(((H - H.mean()) * (x - x.mean())).mean(1) / 4)
 
     def disagreement(self, name: str) -> float:
         """Return by how many standard errors chains from the two ends differ."""
-        low, high = (_over_chains(part) for part in np.split(self.observables[name].mean(0), 2))
+        low, high = (_over_chains(part) for part in np.split(self.observables[name].mean(1), 2))
         return abs(low.value - high.value) / float(np.hypot(low.error, high.error))
-
-
-def posterior(model: Model, chains: int, warmup: int, draws: int, thin: int = 2, leaps: int = 8) -> Draws:
-    """Sample a posterior by HMC, half of the chains from uniform attention and half from copying; one data set."""
-    energy = build_energy([draw_dataset(model, 0)], dtype="float64")
-    starts = [(start, number) for start in ("uniform", "copy") for number in range(chains // 2)]
-    keys = [key_of(0, start, number, model.key_dim or 0) for start, number in starts]
-    target = HeadsTarget(energy, len(starts))
-    kernel = hmc.build(target, keys, step=0.1, leaps=leaps, adapt=warmup)
-
-    def observed(position: Tensors) -> Tensor:
-        H = law_correction(energy.logit_matrix(position["G"]), model.sigma_g)
-        return torch.cat([observe(energy, position)[:, 0], H])
-
-    begin = draw_starts([model], starts, 0, energy.dtype, energy.device)
-    run = Chains(target, kernel, begin, observed, thin=thin, warmup=warmup)
-    run.run(draws)
-    names = (*observable_names(model.score), "H")
-    values, state = run.draws(), run.state
-    observables = {name: values[:, k] for k, name in enumerate(names)}
-    if "cG" in observables:  # the sign of (c1, cG) is a symmetry
-        observables["cG^2"] = observables["cG"] ** 2
-    return Draws(observables, float((state.accepted / state.tried).mean()))
 
 
 def rate(table: pd.DataFrame) -> dict[str, float]:
@@ -164,8 +123,8 @@ def rate(table: pd.DataFrame) -> dict[str, float]:
     -------
     ``a``, ``a_error``, ``chi2`` with ``dof`` = rows − 3; ``nu``, ``nu_error`` between the two smallest d of the rows
     """
-    x, mean, error = 1 / table["d"].to_numpy(), table["mean"].to_numpy(), table["error"].to_numpy()
-    fit, covariance = np.polyfit(x, mean, 2, w=1 / error, cov="unscaled")
+    x, y, weight = 1 / table["d"].to_numpy(), table["mean"].to_numpy(), 1 / table["error"].to_numpy()
+    fit, covariance = np.polyfit(x, y, 2, w=weight, cov="unscaled")
     limit = table[np.isinf(table["d"])].iloc[0]
     near, far = (table[table["d"] == d].iloc[0] for d in np.sort(table["d"])[:2])
     gaps = [abs(row["mean"] - limit["mean"]) for row in (near, far)]
@@ -175,7 +134,7 @@ def rate(table: pd.DataFrame) -> dict[str, float]:
     return {
         "a": float(fit[1]),
         "a_error": float(np.sqrt(covariance[1, 1])),
-        "chi2": float((((np.polyval(fit, x) - mean) / error) ** 2).sum()),
+        "chi2": float(((weight * (np.polyval(fit, x) - y)) ** 2).sum()),
         "dof": len(table) - 3,
         "nu": float(np.log(gaps[0] / gaps[1]) / span),
         "nu_error": float(np.linalg.norm(parts) / span),

@@ -16,14 +16,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullFormatter
 
-from figures._tables import page, with_error
+from figures._sweeps import draw_rows, kept, networks, results
+from figures._tables import with_error, write_page
 from figures._theory import minima_rows
-from figures._trainings import ALL_STARTS, draw_rows, network_rows
-from figures.factorised._factorised import free_minimum, measured_jump, posterior, rate, trained
+from figures.factorised._factorised import Draws, free_minimum, measured_jump, pattern_of, rate
 from phasekit.drawing.plotting import LABELS, draw_filtered, draw_networks, draw_theory, new_figure, save, style
 from phasekit.drawing.presets import Preset
-from phasekit.files import atomic
-from phasekit.heads import select_lowest
 from phasekit.model import Model
 from phasekit.theory.action import SoftmaxNuclear
 from phasekit.theory.minima import find_minima
@@ -36,33 +34,29 @@ if TYPE_CHECKING:
 
 LINEAR = Model(V=8, L=16, score="linear", key_dim=16)
 SOFTMAX = LINEAR.at(score="softmax")
-#: Key dimensions of the measured jumps, and training set sizes of the upper panels.
-JUMP_DIMENSIONS = {"linear": (4, 8, 16, 64, 256), "softmax": (4, 8, 16, 64, 256)}
-SHOWN_P = {"linear": (200, 290, 340, 430, 500, 570, 680, 900), "softmax": (200, 300, 380, 450, 520, 650, 900)}
 #: Where networks of rank below L − 1 jump, within 10 %: no theory says it.
 GUESSED = {4: 272.0, 8: 318.0}
-#: The posterior: score → (P, quantity). Both are well above the transition of Gaussian G.
-POSTERIOR = {"softmax": (320, "aG"), "linear": (512, "cG^2")}
-POSTERIOR_DIMENSIONS = (4, 8, 16, 64, 256)
+#: The order parameter of the posterior; P of both are well above the transition of Gaussian G.
+POSTERIOR = {"softmax": "aG", "linear": "cG^2"}
 #: Where the lines of the third panel are computed.
 LINE_DIMENSIONS = (4, 5, 6, 8, 11, 13, 15, 16, 32, 64, 128, 256)
-#: Preset → data sets, members of each start, HMC draws.
-EFFORT = {"quick": (4, 1, 100), "full": (16, 4, 3000)}
+#: Random starts of free minimisation beside the patterns.
+FREE_STARTS = 2
 COLOURS = {"P1": "C0", "P2": "C1", "P_star": "C2", "linear": "C1", "softmax": "C2"}
 SYMBOLS = {"P1": "$P_1$ (pooling)", "P2": "$P_2$ (copying)", "P_star": "$P^*$ (softmax)"}
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the four panels and write the table."""
-    draws, members, length = EFFORT[preset.name]
-    jumps, laws = jump_rows(draws, members), posterior_rows(length)
+    trained = networks_with_patterns(preset)
+    jumps, laws = jump_rows(trained), posterior_rows(preset)
     rates = pd.DataFrame([{"score": score, **rates_of(rows)} for score, rows in laws.groupby("score", sort=False)])
-    judged = free_rows(members)
+    judged = free_rows()
     parts = [jumps.assign(kind="jump"), laws.assign(kind="posterior"), judged.assign(kind="free minimum")]
     with style():
         figure, panels = new_figure(4, height=8.4, height_ratios=[1.3, 1.0, 1.3, 1.3])
         for axes, model in zip(panels[:2], (LINEAR, SOFTMAX), strict=True):
-            parts += _draw_order(axes, model, draws, members)
+            parts += _draw_order(axes, model, trained[model])
         panels[1].sharex(panels[0])
         _draw_jumps(panels[2], jumps)
         _draw_posterior(panels[3], laws)
@@ -79,34 +73,40 @@ def main(out: Path, preset: Preset) -> list[Path]:
         "softmax heads with d < L − 1 have no room for the pattern that theory assumes: its P* is a lower bound",
         "nu: exponent of |O(d) − O(∞)| ∝ d^(−nu) between d = 16 and 64",
     ]
-    text, md = page(sections, notes), out / "factorised_heads.md"
-    with atomic(md) as path:
-        path.write_text(text, encoding="utf-8")
-    print(text)
-    return [*files, md]
+    return [*files, write_page(out / "factorised_heads.md", sections, notes)]
 
 
 def _digits(value: object) -> object:
     return f"{value:.7g}" if isinstance(value, float) else value
 
 
-def jump_rows(draws: int, members: int) -> pd.DataFrame:
+def networks_with_patterns(preset: Preset) -> dict[Model, pd.DataFrame]:
+    """Return the trained networks of each model, with the pattern that each has learned."""
+    matrices = kept(preset, "factorised_heads", "A")
+    found = {}
+    for model, rows in networks(preset, "factorised_heads").items():
+        rows = rows[rows["procedure"] == "adam"]
+        if len(rows):
+            A = np.stack([matrices[row.task][row.member] for row in rows.itertuples()])
+            found[model] = rows.assign(pattern=pattern_of(A, model.score.normalised))
+    return found
+
+
+def jump_rows(trained: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """Return a row for each jump: theory (NaN below its validity), lower bound, networks."""
     rows: list[dict[str, Any]] = []
-    for score, dimensions in JUMP_DIMENSIONS.items():
-        for d in dimensions:
-            model = LINEAR.at(score=score, key_dim=d)
-            if score == "softmax":
-                bound = softmax_bound(model)
-                valid = d >= model.L - 1
-                expected = bound if valid else GUESSED[d]
-                found = measured_jump(model, expected, "nothing", "copying", draws, members * (1 if valid else 4))
-                rows.append(_jump_row(model, "P_star", bound if valid else np.nan, bound, found))
-                continue
-            values = _thresholds(model)
-            for name, before, after in (("P1", "nothing", "pooling"), ("P2", "pooling", "copying")):
-                found = measured_jump(model, values[name], before, after, draws, members)
-                rows.append(_jump_row(model, name, values[name], values[name], found))
+    for model in sorted(trained, key=lambda model: (model.score.name, model.key_dim)):
+        if model.score.name == "softmax":
+            bound = softmax_bound(model)
+            valid = (model.key_dim or 0) >= model.L - 1
+            expected = bound if valid else GUESSED[model.key_dim or 0]
+            found = measured_jump(trained[model], expected, "nothing", "copying")
+            rows.append(_jump_row(model, "P_star", bound if valid else np.nan, bound, found))
+            continue
+        values = _thresholds(model)
+        for name, before, after in (("P1", "nothing", "pooling"), ("P2", "pooling", "copying")):
+            found = measured_jump(trained[model], values[name], before, after)
+            rows.append(_jump_row(model, name, values[name], values[name], found))
     return pd.DataFrame(rows)
 
 
@@ -122,35 +122,38 @@ def softmax_bound(model: Model) -> float:
     return jump.P
 
 
-def free_rows(members: int) -> pd.DataFrame:
+def free_rows() -> pd.DataFrame:
     """Return theory's lowest energy beside that of free minimisation, below and above each jump."""
     rows = []
     for model in (LINEAR, SOFTMAX, LINEAR.at(key_dim=6), LINEAR.at(key_dim=64)):
         for P in (x * factor for x in _thresholds(model).values() for factor in (0.95, 1.05)):
             at = model.at(P=round(P, 1))
-            theory, free = float(find_minima(at).action[0]), free_minimum(at, starts=members)
+            theory, free = float(find_minima(at).action[0]), free_minimum(at, starts=FREE_STARTS)
             rows.append({"score": at.score.name, "key_dim": at.key_dim, "P": at.P, "S": theory, "S_free": free})
     return pd.DataFrame(rows)
 
 
-def posterior_rows(draws: int) -> pd.DataFrame:
+def posterior_rows(preset: Preset) -> pd.DataFrame:
     """Return mean, error and predicted slope of each posterior average, a row for each key dimension."""
     rows = []
-    for score, (P, quantity) in POSTERIOR.items():
-        for d in (None, *POSTERIOR_DIMENSIONS):
-            found = posterior(LINEAR.at(score=score, P=float(P), key_dim=d), 16, 150, draws)
-            for name in (quantity, "q", "loss"):
-                mean, slope = found.mean(name), found.slope(name)
-                row = {"score": score, "P": P, "quantity": name, "d": np.inf if d is None else float(d)}
-                row |= {"mean": mean.value, "error": mean.error, "acceptance": found.acceptance}
-                row |= {"slope": slope.value, "slope_error": slope.error} if d is None else {}
-                rows.append(row | {"ends_differ": found.disagreement(name)})
-    return pd.DataFrame(rows)
+    for task, result in results(preset, "factorised_heads"):
+        if "draws_H" not in result.arrays:
+            continue
+        model, d = task.head, task.head.key_dim
+        found = Draws({name.removeprefix("draws_"): x for name, x in result.arrays.items()})
+        for name in (POSTERIOR[model.score.name], "q", "loss"):
+            mean, slope = found.mean(name), found.slope(name)
+            row = {"score": model.score.name, "P": int(model.P or 0), "quantity": name}
+            row |= {"d": np.inf if d is None else float(d), "mean": mean.value, "error": mean.error}
+            row |= {"acceptance": float(result.values["acceptance"][0])}
+            row |= {"slope": slope.value, "slope_error": slope.error} if d is None else {}
+            rows.append(row | {"ends_differ": found.disagreement(name)})
+    return pd.DataFrame(rows).sort_values(["score", "quantity", "d"], ignore_index=True)
 
 
 def rates_of(rows: pd.DataFrame) -> dict[str, Any]:
     """Return the rate of one score's order parameter, from d = 16 on, and the slope predicted from Gaussian G."""
-    quantity = POSTERIOR[rows["score"].iloc[0]][1]
+    quantity = POSTERIOR[rows["score"].iloc[0]]
     rows = rows[(rows["quantity"] == quantity) & (rows["d"] >= 16)]
     limit = rows[np.isinf(rows["d"])].iloc[0]
     return {"quantity": quantity, "slope": limit["slope"], "slope_error": limit["slope_error"]} | rate(rows)
@@ -200,15 +203,15 @@ def _thresholds(model: Model) -> dict[str, float]:
     return {name: P for name, P in find_transitions(model).values.items() if name in SYMBOLS}
 
 
-def _draw_order(axes: Axes, model: Model, draws: int, members: int) -> list[pd.DataFrame]:
+def _draw_order(axes: Axes, model: Model, networks: pd.DataFrame) -> list[pd.DataFrame]:
     """Draw order parameters against P; return the numbers."""
     names = ("c1", "cG") if model.score.name == "linear" else ("aG",)
-    P_shown = SHOWN_P[model.score.name]
+    rows = networks[networks.groupby("P")["start"].transform("nunique") == networks["start"].nunique()].copy()
+    P_shown = np.unique(rows["P"])
     P = np.geomspace(0.6 * P_shown[0], 1.3 * P_shown[-1], 400)
     thresholds = _thresholds(model)
     gaussian = minima_rows(model.at(key_dim=None), P).query("branch == 'global'")
     theory = minima_rows(model, np.unique([*P, *(x * (1 + e) for x in thresholds.values() for e in (-1e-9, 1e-9))]))
-    rows = network_rows(select_lowest(trained(model, P_shown, draws, members, ALL_STARTS)))
     if model.score.name == "linear":  # W = G = 0 is a minimum whatever the data, found by a network or not
         rows.loc[rows["U"] > rows["P"] / (2 * model.kappa) * (1 + 1e-9), "fate"] = "higher energy"
     kept, other = draw_rows(rows), rows[rows["fate"] == "higher energy"]
@@ -270,8 +273,9 @@ def _draw_jumps(axes: Axes, jumps: pd.DataFrame) -> None:
 
 def _draw_posterior(axes: Axes, laws: pd.DataFrame) -> None:
     names = {"aG": LABELS["aG"], "cG^2": "$c_G^2$"}
-    for score, (P, quantity) in POSTERIOR.items():
+    for score, quantity in POSTERIOR.items():
         rows = laws[(laws["score"] == score) & (laws["quantity"] == quantity)]
+        P = rows["P"].iloc[0]
         limit, finite = rows[np.isinf(rows["d"])].iloc[0], rows[np.isfinite(rows["d"])]
         gap = 1 - finite["mean"] / limit["mean"]
         error = np.hypot(finite["error"], limit["error"] * finite["mean"] / limit["mean"]) / limit["mean"]

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 import figures
 from phasekit.drawing import plotting
 from phasekit.drawing.presets import TINY
-from tests.figures import small
 
 #: The one picture whose PNG and PDF are written too: that costs seconds, and is plotting's job (see test_plotting.py).
 RENDERED = "landscape"
@@ -71,9 +70,6 @@ def drawn(tmp_path_factory, tiny):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(plotting, "_drawn", keep)
-            for module, attributes in small.ATTRIBUTES.get(name, {}).items():
-                for attribute, value in attributes.items():
-                    patch.setattr(f"figures.{module}.{attribute}", value)
             files = script(name).main(tmp_path_factory.mktemp(name), tiny)
         stems = [path.stem for path in files if path.suffix == ".png"]
         return Drawn(files, dict(zip(stems, made[::2], strict=True)))

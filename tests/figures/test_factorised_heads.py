@@ -9,8 +9,7 @@ from phasekit.theory.transitions import find_transitions
 
 
 def test_networks_jump_where_theory_says(drawn):
-    csv = next(path for path in drawn("factorised_heads").files if path.suffix == ".csv")
-    rows = pd.read_csv(csv, low_memory=False)
+    rows = drawn("factorised_heads").numbers("factorised_heads")
     jumps = rows[rows["kind"] == "jump"].set_index(["threshold", "key_dim"])
     for name in ("P1", "P2", "P_star"):
         row = jumps.loc[(name, 16)]
@@ -26,8 +25,11 @@ def test_networks_jump_where_theory_says(drawn):
 
 
 def test_posterior_moves_towards_gaussian_logits(drawn):
-    csv = next(path for path in drawn("factorised_heads").files if path.suffix == ".csv")
-    rows = pd.read_csv(csv, low_memory=False).query("kind == 'posterior' and quantity in ('aG', 'cG^2')")
+    rows = (
+        drawn("factorised_heads")
+        .numbers("factorised_heads")
+        .query("kind == 'posterior' and quantity in ('aG', 'cG^2')")
+    )
     for _, part in rows.groupby("score"):
         means = part.set_index("d")["mean"]
         assert means[8] < means[16] < means[64] < means[np.inf] * 1.03
@@ -53,8 +55,10 @@ def test_rate_of_known_numbers():
 
 
 def test_patterns_are_named_by_rank():
-    G = np.stack([np.zeros((4, 4)), np.ones((4, 4)), np.eye(4), np.ones((4, 4)) + 1e-3 * np.eye(4)])
-    assert _factorised.pattern_of(G).tolist() == ["nothing", "pooling", "copying", "pooling"]
+    A = np.stack([np.zeros((4, 4)), np.ones((4, 4)), np.eye(4), np.ones((4, 4)) + 1e-3 * np.eye(4)])
+    assert _factorised.pattern_of(A, False).tolist() == ["nothing", "pooling", "copying", "pooling"]
+    uniform = np.full((4, 4), 0.25)
+    assert _factorised.pattern_of(np.stack([uniform, np.eye(4)]), True).tolist() == ["nothing", "copying"]
 
 
 def test_bound_is_the_theory_where_there_is_room():

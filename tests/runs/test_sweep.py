@@ -257,6 +257,17 @@ def test_workers_have_the_users_own_classes(run, written):
     assert store.load(min(store.names())).parameters["model"]["score"] == {"name": "tests.runs.own_score:Mine"}
 
 
+def test_multiples_of_the_posterior_s_thresholds(tmp_path):
+    text = GOOD.replace("0.8..1.25 in 5 × P_star", "1 × posterior P1, 1 × P1").replace(
+        "V = 8", 'V = 8\nscore = "linear"'
+    )
+    with pytest.raises(SweepErrors, match="multiples of"):
+        read(text, tmp_path)
+    text = text.replace('"1 × posterior P1, 1 × P1"', '["1 × posterior P1", "1 × P1"]').replace("[24, 32]", "[16]")
+    text = text.replace('measure = "P_star"\nalong = "L"', "")
+    assert sorted({task.model.P for task in expand(read(text, tmp_path))}) == [125.0, 230.0]
+
+
 PARTS = """
 seeds = 2
 [model]

@@ -7,6 +7,7 @@
 ``"0.5..2 in 16 even"``        in 16 even steps
 ``"0.5..2 × P_star"``          multiples of a threshold that the theory predicts for the model: P1, P2, P_star or P_x
 ``"0.5..2 × P_star or P_x"``   … of P_star if the model jumps, else of the steepest point P_x of its crossover
+``"0.5..2 × posterior P1"``    … of the posterior's threshold; without that word the map estimator's
 ``"0.8, 1, 1.25 × P1"``        the same, listed (``x`` and ``*`` may stand for ``×``)
 ``"P_star"``                   the threshold itself
 ``["0.9..1.4 in 6 × P1", …]``  all values of several such words
@@ -121,8 +122,8 @@ def _apart(name: str, written: str) -> tuple[str, str | None]:
 
 def _threshold(words: str) -> str | None:
     """Return "P_star or P_x" of words that say so; None for others."""
-    names = words.split(" or ")
-    return " or ".join(name.strip() for name in names) if {name.strip() for name in names} <= {*THRESHOLDS} else None
+    names = [name.strip() for name in words.split(" or ")]
+    return " or ".join(names) if {name.removeprefix("posterior ") for name in names} <= {*THRESHOLDS} else None
 
 
 def _range(name: str, text: str) -> list[float]:

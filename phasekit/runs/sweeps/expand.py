@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -72,9 +72,10 @@ def _points(
 
 @cache
 def threshold(model: Model, name: str) -> tuple[str, float]:
-    """Return a threshold that the theory of the map estimator predicts for a model: its name, and the P.
+    """Return a threshold that theory predicts for a model: its name, and the P.
 
-    Of several names joined by "or" (P1, P2, P_star, P_x), the first one counts that the model has.
+    The theory is that of the map estimator, or of the posterior for names like "posterior P1". Of several names joined
+    by "or" (P1, P2, P_star, P_x), the first one counts that the model has.
 
     Raises
     ------
@@ -83,8 +84,9 @@ def threshold(model: Model, name: str) -> tuple[str, float]:
     """
     from phasekit.theory.transitions import find_transitions
 
-    found = find_transitions(model, "map")
+    found = cache(partial(find_transitions, model))
     for one in name.split(" or "):
-        if (P := found.threshold(one)) is not None:
+        words, _, bare = one.rpartition(" ")
+        if (P := found("posterior" if words else "map").threshold(bare)) is not None:
             return one, P
     raise InputError("axes.P", name, f"{model.score.name} attention with V = {model.V}, L = {model.L} has none")

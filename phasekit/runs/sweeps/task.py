@@ -26,9 +26,9 @@ class Multiple:
     Attributes
     ----------
     multiple : float
-    threshold : "P1", "P2", "P_star" or "P_x"
+    threshold : "P1", "P2", "P_star" or "P_x", or that of the posterior: "posterior P1"
     threshold_value : float
-        What the theory of the map estimator said it is when the sweep was expanded.
+        What theory said it is when the sweep was expanded; that of the map estimator unless it says posterior.
     """
 
     multiple: float
