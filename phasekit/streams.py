@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from phasekit.errors import InputError
+from phasekit.checks import whole_number
 
 
 def stream(purpose: str, *key: int) -> np.random.Generator:
@@ -27,9 +27,7 @@ def stream(purpose: str, *key: int) -> np.random.Generator:
     InputError
         If a key isn't a whole number of at least 0.
     """
-    for part in key:
-        if isinstance(part, bool) or not isinstance(part, int | np.integer) or part < 0:
-            raise InputError(f"{purpose} seed", part, "must be a whole number of at least 0")
+    parts = [whole_number(f"{purpose} seed", part, 0) for part in key]
     # A hash, because SeedSequence takes (1,) and (1, 0) for the same key.
-    name = "/".join([purpose, *(str(int(part)) for part in key)])
+    name = "/".join([purpose, *map(str, parts)])
     return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big"))
