@@ -151,6 +151,9 @@ def test_scores_and_inputs_may_be_axes(tmp_path):
     ("old", "new", "words"),
     [
         ("seeds = 3", "seeds = 0", ["seeds = 0", "at least 1"]),
+        ("seeds = 3", "seeds = 99999999999999", ["seeds = 99999999999999", "at most 1000000"]),
+        ("seeds = 3", "seeds = 500000", ["tasks = 5000000", "at most 1000000"]),
+        ('name = "theory"', 'name = "theory"\nversion = 9', ["x.toml: procedure.version = 9"]),
         ("seeds = 3", "seeds = 'a'", ["seeds = 'a'", "number of seeds"]),
         ("seeds = 3", "seeds = [1, 1]", ["seeds = [1, 1]"]),
         ("seeds = 3", "seed = 3", ["seed = 3", "unknown", "seeds"]),

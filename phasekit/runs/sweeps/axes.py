@@ -51,6 +51,9 @@ class AxisValues:
 
     parts: tuple[tuple[tuple[float, ...], str | None], ...]
 
+    def __len__(self) -> int:
+        return sum(len(numbers) for numbers, _ in self.parts)
+
     @property
     def first(self) -> float:
         """The first number."""

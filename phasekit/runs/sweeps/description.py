@@ -52,6 +52,8 @@ from phasekit.runs.sweeps.axes import AxisValues, parse_values
 from phasekit.scores.registry import SCORES
 
 PRESETS = ("tiny", "quick", "full")
+#: A sweep has no more tasks; a larger one would take minutes to say anything at all.
+MOST_TASKS = 1_000_000
 Threshold = Literal["P1", "P2", "P_star"]
 
 
@@ -163,8 +165,8 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
         try:
             return function(*arguments)
         except InputError as error:
-            field = f"{source}: {key}" if error.field in ("", key) else f"{source}: {key}.{error.field}"
-            mistakes.append(str(InputError(field, error.value, error.allowed)))
+            where = ".".join(filter(None, (key, error.field.removeprefix(key).removeprefix("."))))
+            mistakes.append(str(InputError(f"{source}: {where}", error.value, error.allowed)))
             return None
 
     if raw.part:
@@ -315,8 +317,8 @@ def whole_numbers(kind: type[Description]) -> set[str]:
 
 def _seeds(written: int | list[int]) -> tuple[int, ...]:
     if isinstance(written, int):
-        if written < 1:
-            raise InputError("", written, "must be at least 1, or a list of seeds")
+        if not 1 <= written <= MOST_TASKS:
+            raise InputError("", written, f"must be at least 1 and at most {MOST_TASKS}, or a list of seeds")
         return tuple(range(written))
     if not written or min(written) < 0 or len(set(written)) != len(written):
         raise InputError("", written, "must hold at least one seed, each of at least 0, and none twice")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, partial
 from itertools import product
+from math import prod
 from typing import Any
 
 from phasekit.describe import Description
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.runs.sweeps.axes import AxisValues
-from phasekit.runs.sweeps.description import Sweep, SweepErrors, whole_numbers
+from phasekit.runs.sweeps.description import MOST_TASKS, Sweep, SweepErrors, whole_numbers
 from phasekit.runs.sweeps.task import Multiple, Task
 
 
@@ -24,10 +25,12 @@ def expand(sweep: Sweep) -> list[Task]:
     Raises
     ------
     SweepErrors
-        If a model is out of range, its threshold doesn't exist, or the procedure can't do it.
+        If there are too many tasks, a model is out of range, its threshold doesn't exist, or the procedure can't do it.
     """
     if sweep.parts:
         return list({task.id: task for part in sweep.parts for task in expand(part)}.values())
+    if (count := prod(map(len, sweep.axes.values())) * len(sweep.seeds)) > MOST_TASKS:
+        raise SweepErrors([str(InputError(f"{sweep.source}: tasks", count, f"must be at most {MOST_TASKS}"))])
     models: dict[Description, Multiple | None] = {}
     mistakes: dict[str, None] = {}
     others = {name: values for name, values in sweep.axes.items() if name != "P"}
