@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from phasekit.drawing.plotting import Branch
 from phasekit.model import Estimator, Model
 from phasekit.theory.minima import find_minima
 
@@ -30,13 +31,14 @@ def minima_rows(model: Model, P: ArrayLike) -> pd.DataFrame:
     return rows.sort_values(["branch", "P"], ignore_index=True)
 
 
-def pieces(curve: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+def pieces(curve: pd.DataFrame) -> list[tuple[Branch, pd.DataFrame]]:
     """Split a curve into lines: each piece's branch and its rows, joined to the first row of the next piece."""
     numbers = sorted(curve["piece"].unique())
     lines = []
     for number in numbers:
         own = curve[curve["piece"] == number]
-        lines.append((str(own["branch"].iloc[0]), pd.concat([own, curve[curve["piece"] == number + 1].head(1)])))
+        branch: Branch = own["branch"].iloc[0]
+        lines.append((branch, pd.concat([own, curve[curve["piece"] == number + 1].head(1)])))
     return lines
 
 

@@ -15,7 +15,7 @@ from phasekit.heads.build import choose_path
 from phasekit.model import Estimator, Model
 from phasekit.runs.procedures import Case, Outcome, Workplace
 from phasekit.runs.procedures.heads import HeadsProcedure
-from phasekit.samplers import HMC, SGLD, Diagnosis, HeadsTarget, Samples, diagnose, sample_on
+from phasekit.samplers import HMC, SGLD, Diagnosis, HeadsTarget, Samples, diagnose, sample
 from phasekit.samplers.curvature import stiffest_curvature
 from phasekit.samplers.diagnostics import MIXED
 from phasekit.tasks.copy import draw_dataset
@@ -59,7 +59,7 @@ class ZeroStepSGLD(HeadsProcedure):
         data = [draw_dataset(model, seed) for model, seed in cases]
         shared: dict[str, Any] = {"members": self.members, "seed": self.seed, "dtype": self.dtype}
         shared |= {"device": place.device, "path": choose_path(cases[0][0])}
-        begin = sample_on(data, BEGIN, draws=10, warmup=BEGIN_WARMUP, **shared)
+        begin = sample(data, BEGIN, draws=10, warmup=BEGIN_WARMUP, **shared)
         energy = build_energy(data, dtype="float64", path=choose_path(cases[0][0]))
         heads = {name: torch.from_numpy(part) for name, part in begin.final().items()}
         stiffest = stiffest_curvature(HeadsTarget(energy, 2 * self.members), heads)
@@ -67,9 +67,7 @@ class ZeroStepSGLD(HeadsProcedure):
         for step in steps:
             thin = max(1, round(SPACING / step))
             draws, warmup = round(self.time / (thin * step)), round(WARMUP * self.time / step)
-            runs.append(
-                sample_on(data, SGLD(step=step), draws=draws, thin=thin, warmup=warmup, initial=begin, **shared)
-            )
+            runs.append(sample(data, SGLD(step=step), draws=draws, thin=thin, warmup=warmup, initial=begin, **shared))
         about = {"longest_step": steps[0], "stiffest": stiffest}
         found = [diagnose(run) for run in runs]
         return [at_zero_step(steps, found, names_of(runs[0]), d, about) for d in range(len(cases))]

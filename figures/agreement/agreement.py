@@ -52,9 +52,10 @@ def main(out: Path, preset: Preset) -> list[Path]:
         )
         for k, (score, order) in enumerate(ORDER.items()):
             for estimator, upper, lower in zip(COLUMNS, *panels[2 * k : 2 * k + 2], strict=True):
-                here = [t[(t["score"] == score) & (t["estimator"] == estimator)] for t in (lines, points)]
-                _draw(upper, *(t[t["quantity"] == order] for t in here), sizes, MARKS[estimator])
-                _draw_deviations(lower, here[1][here[1]["quantity"] == "loss"], sizes, MARKS[estimator])
+                line, here = (t[(t["score"] == score) & (t["estimator"] == estimator)] for t in (lines, points))
+                ordered = [t[t["quantity"] == order] for t in (line, here)]
+                _draw(upper, ordered[0], ordered[1], sizes, MARKS[estimator])
+                _draw_deviations(lower, here[here["quantity"] == "loss"], sizes, MARKS[estimator])
                 upper.set_title(f"{score}: {METHODS[estimator]} and the {estimator}", loc="left")
                 lower.set_xlabel(f"$P$ / {THRESHOLDS[score]} of the {estimator}")
             panels[2 * k, 0].set_ylabel(LABELS[order])

@@ -58,7 +58,7 @@ def pooling(preset: Preset) -> Iterator[Row]:
         f"{((quartic > 0) & (beta > 0.25)).sum()} models",
         float(((quartic > 0) & (beta > 0.25)).mean()),
         claimed="second order",
-        verdict=confirmed(((quartic > 0) & (beta > 0.25)).all(), "second order"),
+        verdict=confirmed(bool(((quartic > 0) & (beta > 0.25)).all()), "second order"),
     )
     close = np.abs(beta - 0.5) < 0.005
     yield Row(

@@ -40,7 +40,7 @@ def jump(preset: Preset) -> Iterator[Row]:
         verdict=confirmed(ratios == sorted(ratios)[::-1], f"only as L → ∞ (to 10 % from L = 10^{reached:.0f})"),
     )
     fits = {fit.law: fit for fit in compare_laws(data)}
-    exact = np.abs(data["closed_self_consistent"] / data["P_star"] - 1).where(data["L"] >= 1000).max()
+    exact = float(abs(data["closed_self_consistent"] / data["P_star"] - 1).where(data["L"] >= 1000).max())
     yield Row(
         "C3",
         f"largest error of the self-consistent form, V = {JUMP.model.V}, L = 10^3 to 10^9",

@@ -89,13 +89,12 @@ def _quantities(model: Model, draws: pd.DataFrame) -> Iterator[dict[str, object]
         if value == 0:  # below the onset: there is nothing that a difference could be relative to
             continue
         threshold = transitions.get(starts_at.get(name, ""))
-        above = threshold is not None and threshold < model.P
+        above = threshold is not None and threshold < (model.P or 0)
         allowed = ENERGY if name == "U" else ORDER if above else math.nan
-        printed = PRINTED.get((model.inputs, model.score.name, int(model.P)), {}).get(name, "")
+        printed = PRINTED.get((model.inputs, model.score.name, int(model.P or 0)), {}).get(name, "")
         yield {"quantity": name, **comparison(float(value), draws[name], allowed), "printed": printed}
     P1 = transitions.get("P1")
-    near = P1 is not None and P1 < model.P < P1 * (1 + NEAR_ONSET)
-    if near and model.inputs == "positional":
+    if P1 is not None and P1 < (model.P or 0) < P1 * (1 + NEAR_ONSET) and model.inputs == "positional":
         expected = at_own_onset(model, P1, draws["data_seed"].astype(int))
         yield {"quantity": "c1, own onset", **comparison(expected, draws["c1"], ORDER), "printed": ""}
 

@@ -79,8 +79,8 @@ def free_minimum(model: Model, starts: int, seed: int = 0) -> float:
         s, s2, g, q = sums.mean(), sums.square().mean(), (A * shift).sum() / L, A.square().sum() / L
         data = half * (1 - t * s**2 / (1 + t * s2)) + half * (V - 1) * (1 - t * g**2 / (1 + t * q))
         value = data + factors.square().sum() * d**0.5 / (2 * model.sigma_g)
-        value.backward()
-        return value.item(), factors.grad.numpy()
+        (gradient,) = torch.autograd.grad(value, factors)
+        return value.item(), gradient.numpy()
 
     random, S = np.random.default_rng(seed), shift.numpy()
     angles = 2 * np.pi * (np.arange(L)[:, None] - 1 - np.arange(L)) / L

@@ -62,6 +62,7 @@ class SampledWithCorrection(HeadsProcedure):
         if "cG" in draws:  # the sign of (c1, cG) is a symmetry
             draws["cG^2"] = draws["cG"] ** 2
         labels = {"start": np.array([start for start, _ in starts]), "number": np.array([n for _, n in starts])}
+        assert isinstance(run.state, hmc.HMCState)
         accepted = np.full(len(starts), float((run.state.accepted / run.state.tried).mean()))
         means = {name: x.mean(1) for name, x in draws.items()}
         return Outcome({**labels, **means, "acceptance": accepted}, {f"draws_{name}": x for name, x in draws.items()})

@@ -223,8 +223,10 @@ def _draw_order(axes: Axes, model: Model, networks: pd.DataFrame) -> list[pd.Dat
         draw_networks(axes, kept["P"], kept[name], color=colour)
     for symbol, at in thresholds.items():
         axes.axvline(at, ymax=0.78, color="0.7", linewidth=0.6, zorder=0)
-        where = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "right", "va": "top"}
-        axes.annotate(SYMBOLS[symbol].split(" ")[0], (at, 0.78), (-2, 0), color="0.25", **where)  # below the legend
+        axes.annotate(  # below the legend
+            SYMBOLS[symbol].split(" ")[0], (at, 0.78), (-2, 0), ("data", "axes fraction"), "offset points",
+            color="0.25", ha="right", va="top",
+        )  # fmt: skip
     axes.plot([], [], color="0.5", linewidth=0.8, alpha=0.6, label="Gaussian $G$")
     if len(names) == 2:
         draw_networks(axes, [], [], color="0.3", label="Adam, lowest")

@@ -8,7 +8,7 @@ Above the thresholds, below how far networks lie from the theory. No threshold i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ SHOWN = (
     ("linear_scaling_L", "P2"),
     ("softmax_scaling", "P_star"),
 )
-DATA = {"fmt": "x", "color": "0.4", "markersize": 4, "elinewidth": 0.8}
+DATA: dict[str, Any] = {"fmt": "x", "color": "0.4", "markersize": 4, "elinewidth": 0.8}
 COLOURS = {"P1": "C0", "P2": "C1", "P_star": "C2"}
 
 

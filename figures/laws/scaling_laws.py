@@ -53,9 +53,8 @@ def thresholds(laws: list[tuple[Law, xr.Dataset]], stem: Path) -> list[Path]:
             _draw_threshold(left, law, data)
             _draw_exponent(right, law, data)
         left, right = panels[0]
-        V, grey = short["V"], {"color": "0.5", "linewidth": 0.9}
-        draw_theory(left, V, short["P1"], **grey)
-        draw_theory(right, V, short["local_exponent"], **grey)
+        for axes, name in ((left, "P1"), (right, "local_exponent")):
+            draw_theory(axes, short["V"], short[name], color="0.5", linewidth=0.9)
         left.text(0.97, 0.5, _fixed(ONSET_SHORT), transform=left.transAxes, ha="right", color="0.4", fontsize=7)
         right.text(0.62, 0.3, _fixed(ONSET_SHORT), transform=right.transAxes, ha="right", color="0.4", fontsize=7)
         for name, words in (("numeric", "numeric"), ("exact", "closed form"), ("leading", "leading form")):

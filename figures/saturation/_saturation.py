@@ -36,7 +36,7 @@ SCORES: dict[str, Score] = {
     "CosFormer": CosFormer(M=10**9),
     "SA-softmax": SASoftmax(),
     "linear": Linear(),
-    "softmax + SSA": Mixture(scores=("softmax", "ssa")),
+    "softmax + SSA": Mixture(scores=(Softmax(), SSA())),
 }
 #: Colour and dashes of each; SSA, the subject, is the one thick line.
 LOOKS: dict[str, dict[str, Any]] = {
@@ -59,31 +59,31 @@ def weights(score: Score, logits: Floats) -> Floats:
     function of logits, but of these.
     """
     with torch.no_grad():
-        return _rows(score, torch.from_numpy(logits)).numpy()
+        return np.asarray(_rows(score, torch.from_numpy(logits)))
 
 
 def winner_gradients(score: Score, logits: Floats) -> Floats:
     """Return ∂A_0/∂z_j of every row, shape (rows, keys): how the winner's weight (key 0) moves with every logit."""
     z = torch.from_numpy(logits.copy()).requires_grad_()
     (gradient,) = torch.autograd.grad(_rows(score, z)[:, 0].sum(), z)
-    return gradient.numpy()
+    return np.asarray(gradient)
 
 
 def shares(score: Score, logits: Floats) -> Floats:
     """Return |A_j|/Σ|A_k|: the weights themselves for normalised scores, comparable with them for the others."""
     sizes = np.abs(weights(score, logits))
     total = sizes.sum(axis=-1, keepdims=True)
-    return sizes / np.where(total > 0, total, np.nan)
+    return np.asarray(sizes / np.where(total > 0, total, np.nan))
 
 
 def off_winner(score: Score, logits: Floats) -> Floats:
     """Return the share off key 0, as a sum of shares so that it keeps its digits."""
-    return shares(score, logits)[:, 1:].sum(axis=-1)
+    return np.asarray(shares(score, logits)[:, 1:].sum(axis=-1))
 
 
 def magnified(row: tuple[float, ...], lam: Floats) -> Floats:
     """Return rows λz."""
-    return lam[:, None] * np.array(row)
+    return np.outer(lam, row)
 
 
 def raised(others: tuple[float, ...], gap: Floats) -> Floats:

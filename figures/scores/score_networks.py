@@ -20,6 +20,7 @@ from phasekit.drawing.plotting import (
     LABELS,
     PAGE,
     SYMBOLS,
+    Branch,
     draw_filtered,
     draw_networks,
     draw_theory,
@@ -96,8 +97,8 @@ def _panel(
     for start, (colour, side) in START.items():
         for fate, draw in (("higher energy", draw_filtered), ("kept", draw_networks)):
             here = rows[(rows["start"] == start) & (rows["fate"] == fate)]
-            marks = {"color": colour, "markersize": 3, "markeredgewidth": 0.6}
-            draw(axes, here["P"] / at * (1 + side * ASIDE), here["aG"], **marks)
+            x = here["P"] / at * (1 + side * ASIDE)
+            draw(axes, x, here["aG"], color=colour, markersize=3, markeredgewidth=0.6)
     axes.set_title(label(model), loc="left")
     word = f"jump, {SYMBOLS['P_star']} = {at:.1f}" if first else f"crossover, {SYMBOLS['P_x']} = {at:.1f}"
     axes.text(0.04, 0.95, word, transform=axes.transAxes, va="top", fontsize=7)
@@ -109,12 +110,14 @@ def _lines(axes: Axes, model: Model, found: Transitions, at: float) -> pd.DataFr
     """Draw the lowest minimum solid and others dashed; a jump leaves a gap."""
     P = at * np.geomspace(*RANGE, NODES)
     if found.order == "first":
-        inside = at * np.array([1 - 1e-7, 1 + 1e-7])
-        P = np.unique(np.concatenate([P, inside, np.linspace(*found.values["spinodals"], 40)[1:-1]]))
+        inside, (low, high) = at * np.array([1 - 1e-7, 1 + 1e-7]), found.values["spinodals"]
+        P = np.unique(np.concatenate([P, inside, np.linspace(low, high, 40)[1:-1]]))
     rows = minima_rows(model, P)
-    for branch, part in rows.groupby("branch"):
+    branches: tuple[Branch, ...] = ("global", "metastable")
+    for branch in branches:
+        part = rows[rows["branch"] == branch]
         for side in (part[part["P"] < at], part[part["P"] >= at]) if found.order == "first" else (part,):
-            draw_theory(axes, side["P"] / at, side["aG"], branch=str(branch), color="0.3")
+            draw_theory(axes, side["P"] / at, side["aG"], branch=branch, color="0.3")
     return rows.assign(kind="theory")
 
 

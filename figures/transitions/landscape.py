@@ -7,7 +7,7 @@ a logarithmic scale. The landscape is symmetric under (c1, cG) → (−c1, −cG
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ C1, CG = 0.52, 0.26  # half widths of the frame
 #: S changes so much faster with cG than with c1 that there are so many times the points along cG.
 FINER = 5
 LEVELS = np.logspace(-1, 3, 17)
-_LOOKS = {
+_LOOKS: dict[str, dict[str, Any]] = {
     "global": {"marker": "o", "markerfacecolor": "C1", "markeredgecolor": "white", "markersize": 5.5},
     "metastable": {"marker": "^", "markerfacecolor": "white", "markeredgecolor": "C1", "markersize": 5},
 }
@@ -87,8 +87,10 @@ def _draw(axes: Axes, grid: pd.DataFrame, minima: pd.DataFrame) -> AxesImage:
     shape = (grid["cG"].nunique(), grid["c1"].nunique())
     c1, cG, S = (grid[name].to_numpy().reshape(shape) for name in ("c1", "cG", "S_above_minimum"))
     norm = LogNorm(LEVELS[0], LEVELS[-1])
-    frame = {"extent": (-C1, C1, -CG, CG), "origin": "lower", "aspect": "auto"}
-    image = axes.imshow(np.maximum(S, 1e-6), norm=norm, interpolation="bilinear", **frame)
+    frame = (-C1, C1, -CG, CG)
+    image = axes.imshow(
+        np.maximum(S, 1e-6), norm=norm, interpolation="bilinear", extent=frame, origin="lower", aspect="auto"
+    )
     axes.contour(c1, cG, S, levels=LEVELS, colors="white", linewidths=0.35)
     for branch, look in _LOOKS.items():
         at = minima[minima["branch"] == branch]

@@ -96,12 +96,15 @@ def rows_of(diagram: xr.Dataset, score: str, other: str, end: tuple[float, float
 
 def _name_phases(axes: Axes, names: dict[str, tuple[float, float]]) -> None:
     for name, at in names.items():
-        look = {"color": "white" if name in ("pooling", "uniform") else "black", "rotation": 37 * (name == "pooling")}
-        axes.text(*at, name, transform=axes.transAxes, ha="center", va="center", fontsize=7, **look)
+        colour = "white" if name in ("pooling", "uniform") else "black"
+        turned = 37 if name == "pooling" else 0
+        axes.text(
+            *at, name, transform=axes.transAxes, ha="center", va="center", fontsize=7, color=colour, rotation=turned
+        )
 
 
 def _legend() -> list[Any]:
-    line = {"color": "C1"}
+    line: dict[str, Any] = {"color": "C1"}
     return [
         Line2D([], [], linestyle="-", label=f"{SYMBOLS['P1']} (linear), {SYMBOLS['P_star']}", **line),
         Line2D([], [], linestyle="-.", label=SYMBOLS["P2"], **line),
