@@ -100,6 +100,11 @@ class House:
         """How many rooms import themselves by a detour."""
         return sum(room in self._below(room) for room in self.imports)
 
+    @property
+    def arrows(self) -> int:
+        """How many arrows there are between rooms above the ground floor."""
+        return sum(self.floors[other] > 0 for others in self.imports.values() for other in others)
+
     def lines(self, *folders: str) -> int:
         """Return the number of lines of the Python files in some folders, without emitted code."""
         return sum(path.read_text("utf-8").count("\n") for path in self.files(*folders))
@@ -156,7 +161,7 @@ class House:
             "folders in phasekit/": sum((self.root / "phasekit" / room).is_dir() for room in rooms),
             "files in phasekit/": sum(self._is_file(room) for room in rooms),
             "floors": max(self.floors.values()) + 1,
-            "arrows between rooms": sum(map(len, self.imports.values())),
+            "arrows between rooms above the ground floor": self.arrows,
             "rooms in circles of imports": self.circles,
             "lines of phasekit/ and derivations/": self.lines("phasekit", "derivations"),
             "lines of figures/": self.lines("figures"),
@@ -192,14 +197,24 @@ def draw(houses: dict[str, House], file: Path) -> None:
                 (x, y), (to_x, to_y) = place[room], place[other]
                 if y == to_y == 0:  # files of the ground floor share errors.py
                     continue
-                axes.plot([x, to_x], [y - 0.16, to_y + 0.16], color="C0" if y > to_y else "C3", lw=0.7, alpha=0.35)
+                grey = to_y == 0
+                axes.plot(
+                    [x, to_x],
+                    [y - 0.16, to_y + 0.16],
+                    color="0.6" if grey else "C0",
+                    lw=0.5 if grey else 0.9,
+                    alpha=0.4,
+                )
         for room, (x, y) in place.items():
             folder = (house.root / "phasekit" / room).is_dir()
             box = {"boxstyle": "round,pad=0.3", "facecolor": "0.93" if folder else "white", "edgecolor": "0.4"}
             axes.text(x, y, room, ha="center", va="center", fontsize=9, bbox=box)
         counts = house.table()
-        rooms, floors, arrows = len(house.imports), counts["floors"], counts["arrows between rooms"]
-        axes.set_title(f"{title}: {rooms} rooms, {floors} floors, {arrows} arrows", loc="left")
+        above = sum(floor > 0 for floor in house.floors.values())
+        title = (
+            f"{title}: {above} rooms above the ground, {counts['floors']} floors, {house.arrows} arrows between them"
+        )
+        axes.set_title(title, loc="left")
         axes.set(xlim=(0, 1), ylim=(-0.6, max(house.floors.values()) + 0.6))
         axes.set_axis_off()
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -22,8 +22,8 @@ def check_device(
     """
     import torch
 
+    from phasekit.cli.device_paths import checks
     from phasekit.device import describe_device, resolve_device, wait_for
-    from phasekit.gpu_check import checks
 
     if device.startswith("cuda") and not torch.cuda.is_available():
         write("This machine has no CUDA device: nothing was checked.\n")

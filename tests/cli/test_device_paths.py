@@ -1,13 +1,14 @@
 import pytest
 import torch
 
-from phasekit import cli, gpu_check
+from phasekit import cli
+from phasekit.cli import device_paths
 
 
 @pytest.fixture(autouse=True)
 def two_paths(monkeypatch):
     """Half of the paths, so that the test is quick; `make gpu-check` runs them all."""
-    monkeypatch.setattr(gpu_check, "_PATHS", gpu_check._PATHS[::3])
+    monkeypatch.setattr(device_paths, "_PATHS", device_paths._PATHS[::3])
 
 
 def test_the_cpu_agrees_with_itself(capsys):
@@ -39,8 +40,8 @@ def test_a_wrong_device_path_is_caught(capsys, monkeypatch):
 
 
 def test_a_nan_disagrees():
-    assert not gpu_check.Check("x", "float32", float("nan"), 1.0).agrees
-    assert gpu_check._largest([0.0, float("nan"), 1.0]) != gpu_check._largest([0.0, float("nan"), 1.0])
+    assert not device_paths.Check("x", "float32", float("nan"), 1.0).agrees
+    assert device_paths._largest([0.0, float("nan"), 1.0]) != device_paths._largest([0.0, float("nan"), 1.0])
 
 
 def test_no_gpu_has_its_own_status(capsys, monkeypatch):
