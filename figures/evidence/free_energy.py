@@ -18,7 +18,7 @@ import pandas as pd
 from figures.evidence._evidence import loops, umbrella_windows
 from phasekit.drawing.plotting import draw_theory, new_figure, save, style
 from phasekit.drawing.presets import Preset
-from phasekit.evidence import Loop, barrier, density, free_energy, theory_free_energy
+from phasekit.evidence import Loop, Undecided, barrier, density, free_energy, theory_free_energy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +85,10 @@ def profiles(preset: Preset) -> tuple[pd.DataFrame, int, str]:
     ]
     rows = pd.concat([sampled, *lines], ignore_index=True).assign(score="softmax", P=P)
     rows["rhat_max"], rows["overlap"] = found.rhat.max(), found.overlap
-    wells = barrier(found)
+    try:
+        wells = barrier(found)
+    except Undecided:
+        return rows, P, "too few draws for a barrier"
     if wells is None:
         return rows, P, "one well"
     numbers = {

@@ -46,7 +46,8 @@ class Undecided(ArithmeticError):
     """
 
     def __init__(self, height: float, error: float) -> None:
-        super().__init__(f"a barrier of {height:.2g} ± {error:.1g} can't be told from none: draw more")
+        why = f"± {error:.1g}" if np.isfinite(error) else "that some resamples have no draw for"
+        super().__init__(f"a barrier of {height:.2g} {why} can't be told from none: draw more")
         self.height, self.error = height, error
 
 
