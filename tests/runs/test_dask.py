@@ -130,7 +130,7 @@ def test_work_waits_for_a_worker_as_long_as_the_scheduler_lives():
     """A job may stand in a queue for hours before there is the first worker; later ones are counted too."""
     with dask_cluster(0) as address:
         backend = DaskCluster(address, wait=5)
-        assert "no threads" in backend.description
+        assert "no threads yet" in backend.description
         found: list[int] = []
         waiting = threading.Thread(target=lambda: found.extend(backend.map(abs, [-1, -2, -3])))
         waiting.start()
@@ -150,7 +150,7 @@ def test_work_waits_for_a_worker_as_long_as_the_scheduler_lives():
 
 
 def test_a_cluster_that_grows_gets_more_work(cluster, monkeypatch):
-    """Workers are counted anew after each result: two tasks each are with the scheduler, one of them in reserve."""
+    """Workers are counted anew: two tasks each are with the scheduler, one of them in reserve."""
     handed_out, counts = [], iter([1, 20, 20, 20, *[60] * 200])
 
     def jobs():
@@ -159,6 +159,7 @@ def test_a_cluster_that_grows_gets_more_work(cluster, monkeypatch):
             yield number
 
     monkeypatch.setattr(cluster, "_count", lambda: next(counts))
+    monkeypatch.setattr("phasekit.runs.work.backends._COUNT_EVERY", -1.0)
     results = cluster.map(abs, jobs())
     seen = []
     for _ in range(4):
