@@ -14,6 +14,7 @@ from phasekit.theory.action import action_for
 from phasekit.theory.action.base import Profiled, StationaryPoints
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.minima import find_minima, minima_of
+from phasekit.theory.transitions import find_transitions
 
 SCORES = {
     "softmax": {},
@@ -236,3 +237,26 @@ def test_no_model_with_a_broken_number_has_a_minimum():
             p = Model(V=8, L=16, P=1.0, score=score).grid(P=[40.0, 50.0]).parameters().ravel()
             owner, *_ = minima_of(action, p.replace(sigma_g=np.array([1.0, np.nan])))
             assert set(owner.tolist()) == {0}
+
+
+@pytest.mark.parametrize("by", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+def test_actions_know_ratios_only(by):
+    """κ counts data against them; n and b of SSA measure logits in units of σ_g; T likewise; α = 1 is softmax."""
+    ssa = {"name": "ssa", "n": 3.0, "b": 0.8}
+    for score, estimator in ((ssa, "map"), ("linear", "map"), ("linear", "posterior"), ("sparsemax", "map")):
+        one, other = Model(V=8, L=24, P=700, score=score), Model(V=8, L=24, P=700 * by, kappa=by, score=score)
+        np.testing.assert_allclose(
+            find_minima(other, estimator).action, find_minima(one, estimator).action, rtol=1e-9, atol=1e-9
+        )
+    scaled = Model(V=8, L=24, P=700, score={**ssa, "b": 0.8 / by}, sigma_g=by)
+    np.testing.assert_allclose(find_minima(scaled).action, find_minima(Model(V=8, L=24, P=700, score=ssa)).action)
+    hot = find_transitions(Model(V=8, L=64, score={"name": "temperature", "T": by})).values
+    plain = find_transitions(Model(V=8, L=64, sigma_g=1 / by)).values
+    assert hot["P_star"] == pytest.approx(plain["P_star"], rel=1e-9)
+    assert hot["spinodals"] == pytest.approx(plain["spinodals"], rel=1e-9)
+
+
+def test_entmax_of_one_has_the_transition_of_softmax():
+    for alpha, digits in ((1, 1e-9), (1 + 1e-7, 1e-5)):
+        values = find_transitions(Model(V=8, L=64, score={"name": "entmax", "alpha": alpha})).values
+        assert values["P_star"] == pytest.approx(find_transitions(Model(V=8, L=64)).values["P_star"], rel=digits)

@@ -57,10 +57,11 @@ _LARGEST, _FLAT = 0.5, 1e-3
 class PoolingVector(Isolated, Posterior, Approximate):
     """The posterior over G, W integrated out, as a function of the pooling vector and cG, with the noise relaxed.
 
-    ``s`` is the pooling vector's mean and ``k`` its root mean square across, both as amplitudes: the posterior has both
-    signs of s (as reported, s > 0 sets the sign of the head) and all directions of k, whose number of modes the action
-    counts. ``c1`` is s − cG. Minima are found by descent from six starts, not along a path. Of several that pool, the
-    lowest is kept: samples go from one to the other, and what is reported are means over all of them (pooling_mean.py).
+    ``s`` is the size of the pooling vector's mean, ``k`` the size of the rest of it, both above 0. The posterior is the
+    same for both signs of the mean and for all directions of the rest; the action counts these states by −ln s and
+    −(V − 1) ln k. ``c1`` is s − cG. Minima are found by descent from six starts, not along a path. Of several that pool,
+    the lowest is kept: samples go from one to the other, and what is reported are means over all of them
+    (pooling_mean.py).
     """
 
     coordinates = ("s", "k", "cG")
