@@ -8,10 +8,11 @@ import numpy as np
 
 from phasekit.model import Parameters
 from phasekit.theory.action.base import Array, Averages, Covariance, Isolated, Jet, Point, Posterior, StationaryPoints
-from phasekit.theory.action.descent import Numbers, descend, met_before
+from phasekit.theory.action.descent import Numbers, descend, hessian, met_before
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.action.linear import LinearAction, copying_scale, pooling_scale
 from phasekit.theory.action.noise import Noise, modes_of, relax
+from phasekit.theory.action.pooling_noise import solve
 from phasekit.theory.action.search import polish
 
 #: Patterns smaller than this are none (z is measured in the prior's standard deviations).
@@ -43,15 +44,18 @@ class LinearPosterior(LinearAction, Isolated, Posterior):
     token+position ones.
     """
 
+    @np.errstate(invalid="ignore")  # noise that wasn't found is NaN
     def jet(self, z: Point, p: Parameters) -> Jet:
         pattern = _pattern(self.physical(z, p), p)
         noise = _relaxed(pattern, p)
-        a, b = pooling_scale(p), copying_scale(p)
-        along_s, along_G = _slopes(pattern, noise.s2, noise.q, p)
-        ss, sG, GG = _hessian(pattern, noise, p)
-        value = mean_field.action(pattern.s, noise.s2, pattern.g, noise.q, *_data(p)) + noise.entropy
-        value = value + (z[0] ** 2 + z[1] ** 2) / 2
-        return Jet.of(value, (a * along_s, b * along_G), (a**2 * ss, a * b * sG, b**2 * GG))
+        ratio = noise.variances / p.sigma_g[..., None] ** 2
+        shape = ratio.shape[:-1]
+        x = np.stack([*(np.broadcast_to(part, shape) for part in z), *np.moveaxis(np.log(ratio), -1, 0)], axis=-1)
+        whole = hessian(_whole_gradient, x, p)
+        reduced = whole[..., :2, :2] - whole[..., :2, 2:] @ solve(whole[..., 2:, 2:], whole[..., 2:, :2])
+        data = mean_field.action(pattern.s, noise.s2, pattern.g, noise.q, *_data(p))
+        value = data + noise.entropy + (x[..., :2] ** 2).sum(-1) / 2
+        return Jet(value, _whole_gradient(x, p)[..., :2], reduced)
 
     def loss(self, z: Point, p: Parameters) -> Array:
         return mean_field.loss(*self.averages(z, p), *_data(p))
@@ -168,42 +172,3 @@ def _slopes(pattern: _Pattern, s2: Array, q: Array, p: Parameters) -> tuple[Arra
     along_s = on_s + 2 * pattern.s * on_s2 + on_g / p.L + on_q * pattern.q_s + pattern.s / pooling_scale(p) ** 2
     along_G = on_g * (1 - 1 / p.L) + on_q * pattern.q_G + pattern.cG / copying_scale(p) ** 2
     return along_s, along_G
-
-
-def _hessian(pattern: _Pattern, noise: Noise, p: Parameters) -> tuple[Array, Array, Array]:
-    """Return the second derivatives (s s, s cG, cG cG) of the reduced action.
-
-    A displacement changes the forces directly and through the noise, which answers to the forces: with the pattern's
-    own change (dq, ds₂) and the response R, the totals change by u = (1 + R K)⁻¹ [(dq, ds₂) − R k], where K holds the
-    stiffnesses (Φ_qq, Φ_s₂s₂) and k = (Φ_gq dg, Φ_ss₂ ds).
-    """
-    _, on_s2, _, on_q = mean_field.forces(pattern.s, noise.s2, pattern.g, noise.q, *_data(p))
-    ss, s_s2, s2s2, gg, gq, qq = mean_field.stiffness(pattern.s, noise.s2, pattern.g, noise.q, *_data(p))
-    r_qq, r_qs, r_ss = noise.response
-    zero, one = np.zeros_like(noise.q), np.ones_like(noise.q)
-    along_s = {"s": one, "g": one / p.L, "q": pattern.q_s, "s2": 2 * pattern.s}
-    along_G = {"s": zero, "g": one * (1 - 1 / p.L), "q": pattern.q_G, "s2": zero}
-
-    def force_change(d: dict[str, Array]) -> dict[str, Array]:
-        direct_q, direct_s2 = gq * d["g"], s_s2 * d["s"]
-        x = d["q"] - r_qq * direct_q - r_qs * direct_s2
-        y = d["s2"] - r_qs * direct_q - r_ss * direct_s2
-        a, b, c, e = 1 + r_qq * qq, r_qs * s2s2, r_qs * qq, 1 + r_ss * s2s2
-        determinant = a * e - b * c
-        dq, ds2 = (e * x - b * y) / determinant, (a * y - c * x) / determinant
-        return {
-            "s": ss * d["s"] + s_s2 * ds2,
-            "g": gg * d["g"] + gq * dq,
-            "q": direct_q + qq * dq,
-            "s2": direct_s2 + s2s2 * ds2,
-        }
-
-    def contract(d: dict[str, Array], change: dict[str, Array]) -> Array:
-        return np.asarray(sum(d[name] * change[name] for name in d))
-
-    by_s, by_G = force_change(along_s), force_change(along_G)
-    return (
-        contract(along_s, by_s) + 2 * on_s2 + on_q * 2 / p.L + 1 / pooling_scale(p) ** 2,
-        contract(along_s, by_G),
-        contract(along_G, by_G) + on_q * 2 * (1 - 1 / p.L) + 1 / copying_scale(p) ** 2,
-    )

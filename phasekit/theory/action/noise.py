@@ -45,8 +45,6 @@ class Noise(NamedTuple):
     variances: Array
     outside: Array
     entropy: Array
-    response: tuple[Array, Array, Array]
-    """−dN/dforce for the noise N = (in q, in s₂) and the forces (Φ_q, Φ_s₂): entries (qq, qs₂, s₂s₂), positive."""
 
 
 def modes_of(p: Parameters) -> Modes:
@@ -92,16 +90,19 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
             break
     settled = (np.abs(step_q) <= 1e-9 * top_q) & (np.abs(step_s2) <= 1e-9 * top_s2)
     top_q, top_s2 = np.where(settled, top_q, np.nan), np.where(settled, top_s2, np.nan)
-    variances, response = _squeezed(modes, mean_field.forces(s, top_s2, g, top_q, *data), sigma2)
+    variances, _ = _squeezed(modes, mean_field.forces(s, top_s2, g, top_q, *data), sigma2)
     squeeze = sigma2[..., None] / variances - 1  # h in terms of σ_g²/ρ, whose logarithm holds however small ρ is
     entropy = (modes.number / 2 * (np.log1p(squeeze) - squeeze / (1 + squeeze))).sum(-1)
-    return Noise(top_q, top_s2, variances, (modes.outside * variances).sum(-1), entropy, response)
+    return Noise(top_q, top_s2, variances, (modes.outside * variances).sum(-1), entropy)
 
 
 def _squeezed(
     modes: Modes, forces: tuple[Array, Array, Array, Array], sigma2: Array
 ) -> tuple[Array, tuple[Array, Array, Array]]:
-    """Return the variances under given forces, and the response of the noise to the forces."""
+    """Return the variances under given forces, and the response of the noise N = (in q, in s₂) to the forces.
+
+    The response is −dN/dforce for the forces (Φ_q, Φ_s₂): entries (qq, qs₂, s₂s₂), positive.
+    """
     _, on_s2, _, on_q = (np.asarray(force)[..., None] for force in forces)
     sigma2 = np.asarray(sigma2)[..., None]
     variances = sigma2 / (1 + 2 * sigma2 * (modes.in_q * on_q + modes.in_s2 * on_s2) / modes.number)

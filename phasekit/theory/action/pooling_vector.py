@@ -59,9 +59,8 @@ class PoolingVector(Isolated, Posterior, Approximate):
 
     ``s`` is the size of the pooling vector's mean, ``k`` the size of the rest of it, both above 0. The posterior is the
     same for both signs of the mean and for all directions of the rest; the action counts these states by −ln s and
-    −(V − 1) ln k. ``c1`` is s − cG. Minima are found by descent from six starts, not along a path. Of several that pool,
-    the lowest is kept: samples go from one to the other, and what is reported are means over all of them
-    (pooling_mean.py).
+    −(V − 1) ln k. ``c1`` is s − cG. Minima are found by descent from six starts. Of several that pool, the lowest is
+    kept: samples go from one to the other, and what is reported are means over all of them (pooling_mean.py).
     """
 
     coordinates = ("s", "k", "cG")
