@@ -7,7 +7,7 @@ import xarray as xr
 from phasekit.errors import InputError
 from phasekit.evidence import free_energy, hysteresis_loop, umbrella, windows
 from phasekit.model import Model
-from phasekit.runs.procedures import Workplace, get_procedure
+from phasekit.runs.procedures import Stopped, Workplace, get_procedure
 from phasekit.runs.store.collect import collect, to_dataset
 from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.description import read_sweep
@@ -115,3 +115,10 @@ def test_a_measurement_of_speed_takes_few_steps(name):
     assert (short.length, procedure.length > 100) == (3, True)
     (outcome,) = procedure.shortened(1).run([(SOFTMAX, 0)], Workplace())
     assert len(outcome.values["U"]) == procedure.heads
+
+
+def test_a_loop_stops_when_it_is_asked_to(tmp_path):
+    procedure = get_procedure({"name": "hysteresis", "sizes": [1, 2], "draws": 10, "thin": 10, "warmup": 50})
+    (tmp_path / "stop").touch()
+    with pytest.raises(Stopped):
+        procedure.run([(LINEAR, 0)], Workplace(stop_file=tmp_path / "stop"))

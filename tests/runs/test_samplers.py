@@ -62,6 +62,23 @@ def test_checkpoints_are_saved_by_the_clock_and_damaged_ones_are_not_used(tmp_pa
     assert same(procedure.run(CASES, place), procedure.run(CASES, Workplace()))
 
 
+FOREIGN = {
+    "other arrays": lambda path: np.savez(path, a=np.arange(3)),
+    "tensors of other shapes": lambda path: np.savez(path, W=np.zeros(3), G=np.zeros((2, 2)), step=np.array(5)),
+    "another run": lambda path: np.savez(path, header=np.array('{"format": "phasekit checkpoint 2", "run": {"V": 5}}')),
+    "no object": lambda path: np.savez(path, header=np.array("[1]")),
+}
+
+
+@pytest.mark.parametrize("contents", FOREIGN)
+@pytest.mark.parametrize("name", ["adam", "langevin"])
+def test_a_readable_checkpoint_of_something_else_is_not_used(tmp_path, name, contents):
+    procedure = get_procedure({"name": "adam", "steps": 40} if name == "adam" else SETTINGS[name])
+    place = Workplace(checkpoint=tmp_path / "state.npz")
+    FOREIGN[contents](place.checkpoint)
+    assert same(procedure.run(CASES, place), procedure.run(CASES, Workplace()))
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_rows_are_the_chains_of_the_sampler(name):
     procedure = get_procedure(SETTINGS[name])
