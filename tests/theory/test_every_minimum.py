@@ -85,6 +85,37 @@ def test_no_scan_finds_less_or_more_in_a_thousand_models(name):
     check_normalised(name, 1000, 2)
 
 
+def check_linear_map(key_dim, count, seed):
+    """No point of a grid over both whitened coordinates lies below the lowest minimum; no minimum is found twice."""
+    action, p = action_for(Model(V=8, L=16, score="linear", key_dim=key_dim)), numbers(count, seed)
+    owner, z, _ = minima_of(action, p)
+    value = action.jet(z, p[owner]).value
+    found = np.full(count, np.inf)
+    np.minimum.at(found, owner, value)
+    assert np.isfinite(found).all()
+    angles = np.arctan(np.sinh(np.linspace(-25, 25, 161)))
+    for k in range(count):
+        radii = np.geomspace(1e-3, 1.5, 120) * np.sqrt(p.P[k] / p.kappa[k])
+        x, y = radii * np.cos(angles)[:, None], radii * np.sin(angles)[:, None]
+        lowest = action.jet((x, y), p[k]).value.min()
+        assert found[k] <= lowest + 1e-9 * (1 + abs(lowest)), (p[k], found[k], lowest)
+        own = np.sort(value[owner == k])
+        points = np.stack(z, axis=-1)[owner == k]
+        apart = np.abs(points[:, None] - points[None]).max(-1) + np.eye(len(points)) * 1e9
+        assert np.all(apart > 1e-6 * (1 + np.abs(points).max())), (p[k], own)
+
+
+@pytest.mark.parametrize("key_dim", [None, 5])
+def test_no_grid_of_linear_attention_finds_less(key_dim):
+    check_linear_map(key_dim, 60, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key_dim", [None, 5])
+def test_no_grid_of_linear_attention_finds_less_in_a_thousand_models(key_dim):
+    check_linear_map(key_dim, 1000, 2)
+
+
 def whole_posterior(model):
     """Return S and its gradient over (s, cG) in prior deviations and ln(variance/σ_g²) of rows and of their means."""
     p, L = model.parameters(), float(model.L)
