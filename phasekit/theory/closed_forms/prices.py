@@ -15,6 +15,7 @@ from phasekit.model import Parameters
 from phasekit.scores import SSA, Entmax, Score, Softmax, TemperatureSoftmax
 from phasekit.theory.action.base import Array
 from phasekit.theory.action.generated import score_laws
+from phasekit.theory.action.softmax import temperature
 
 _LARGEST_ODDS = 600.0  # log odds whose exponential float64 still holds
 
@@ -79,7 +80,7 @@ class EntmaxPrice(OddsPrice):
 
 def effective_sigma_g(p: Parameters) -> Array:
     """Return σ_g, or σ_g/T of temperature softmax."""
-    return np.asarray(p.sigma_g / p.score.get("T", np.ones(())))
+    return np.asarray(p.sigma_g / temperature(p))
 
 
 def price_of(score: Score) -> OddsPrice | None:
