@@ -127,6 +127,7 @@ def test_the_multiple_that_P_was_written_as_is_kept(tmp_path):
         (Model(V=8, L=16, P=600, score="linear"), 335.7),
         (Model(V=4, L=6, P=20, score="linear", kappa=0.5), 40.8),
         (Model(V=4, L=6, P=20), 32.07),
+        (Model(V=4, L=6, P=20, score="linear", inputs="token+position"), 60.97),
     ],
 )
 def test_the_energy_of_the_posterior_is_the_mean_that_samples_have(model, measured):
