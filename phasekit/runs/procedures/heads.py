@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from phasekit.model import Model
+from phasekit.model import Estimator, Model
 from phasekit.runs.procedures.base import Procedure
 
 
@@ -85,3 +85,32 @@ class StartedHeads(HeadsProcedure, ABC):
     @property
     def heads(self) -> int:
         return self.members * len(self.starts)
+
+
+class SampledHeads(HeadsProcedure, ABC):
+    """A procedure that samples exp(-U); its numbers are those of the posterior.
+
+    Parameters
+    ----------
+    draws, thin, warmup : int
+        Draws to record for each chain, one every ``thin`` updates after ``warmup`` updates.
+    dtype : "float32" or "float64"
+    """
+
+    theory: ClassVar[Estimator] = "posterior"
+
+    draws: int = Field(500, ge=1)
+    thin: int = Field(1, ge=1)
+    warmup: int = Field(500, ge=0)
+    dtype: Literal["float32", "float64"] = "float64"
+
+    @property
+    def gradients(self) -> int:
+        return self.length * int(getattr(self, "leaps", 1))
+
+    @property
+    def length(self) -> int:
+        return self.warmup + self.draws * self.thin
+
+    def shortened(self, length: int) -> Procedure:
+        return self.model_copy(update={"warmup": 0, "draws": max(1, length), "thin": 1})

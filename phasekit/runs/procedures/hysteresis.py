@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from phasekit.model import Estimator, Model
-from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
+from phasekit.model import Model
+from phasekit.runs.procedures.base import Case, Outcome, Workplace
 from phasekit.runs.procedures.draws import Kept, means_of_draws, pack_draws, unpack_draws
-from phasekit.runs.procedures.heads import HeadsProcedure
+from phasekit.runs.procedures.heads import SampledHeads
 
 if TYPE_CHECKING:
     from phasekit.evidence import Loop
@@ -22,7 +22,7 @@ _WAYS = ("up", "down")
 _LEAST_DRAWS = 8
 
 
-class Hysteresis(HeadsProcedure):
+class Hysteresis(SampledHeads):
     """Sweep P up and down; a member is a chain at one size on one way. See :func:`phasekit.evidence.hysteresis_loop`.
 
     The sizes of the data sets are multiples of the model's P, so that a sweep of models may go around each one's
@@ -41,14 +41,13 @@ class Hysteresis(HeadsProcedure):
     draws, thin, warmup : int
         At each size. The fewer, the faster the sweep.
     members : int
-        Chains each way.
+        SampledHeads each way.
     seed : int
         Of the chains' starts and noise.
     dtype : "float32" or "float64"
     """
 
     name: ClassVar[str] = "hysteresis"
-    theory: ClassVar[Estimator] = "posterior"
 
     sizes: tuple[float, ...] = (0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0)
     sampler: Literal["langevin", "hmc"] = "langevin"
@@ -59,7 +58,6 @@ class Hysteresis(HeadsProcedure):
     thin: int = Field(8, ge=1)
     warmup: int = Field(100, ge=0)
     members: int = Field(4, ge=2)
-    dtype: Literal["float32", "float64"] = "float64"
 
     @field_validator("sizes")
     @classmethod
@@ -93,13 +91,6 @@ class Hysteresis(HeadsProcedure):
     @property
     def gradients(self) -> int:
         return self.length * (self.leaps if self.sampler == "hmc" else 1)
-
-    @property
-    def length(self) -> int:
-        return self.warmup + self.draws * self.thin
-
-    def shortened(self, length: int) -> Procedure:
-        return self.model_copy(update={"warmup": 0, "draws": max(1, length), "thin": 1})
 
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         from phasekit.evidence import hysteresis_loop

@@ -1,20 +1,20 @@
-"""Chains of exp(-U) by SGLD, Langevin dynamics or HMC, from several starts, on one data set each."""
+"""SampledHeads of exp(-U) by SGLD, Langevin dynamics or HMC, from several starts, on one data set each."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Model
-from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
+from phasekit.model import Model
+from phasekit.runs.procedures.base import Case, Outcome, Workplace
 from phasekit.runs.procedures.draws import Kept, pack_draws, unpack_draws
-from phasekit.runs.procedures.heads import StartedHeads
+from phasekit.runs.procedures.heads import SampledHeads, StartedHeads
 
 if TYPE_CHECKING:
     from phasekit.samplers import Samples
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LEAST_DRAWS, _LEAST_CHAINS = 8, 2
 
 
-class SampledNetworks(StartedHeads):
+class SampledNetworks(StartedHeads, SampledHeads):
     """Sample exp(-U); a member is a chain. See :func:`phasekit.samplers.sample` for the settings.
 
     A row of the collected table is a chain. Each quantity that no symmetry changes (``aG`` …; for linear attention
@@ -44,13 +44,9 @@ class SampledNetworks(StartedHeads):
     """
 
     added = ("keep_draws",)
-    theory: ClassVar[Estimator] = "posterior"
 
     draws: int = Field(500, ge=_LEAST_DRAWS)
-    thin: int = Field(1, ge=1)
-    warmup: int = Field(500, ge=0)
     members: int = Field(2, ge=1)
-    dtype: Literal["float32", "float64"] = "float64"
     keep_draws: bool = False
 
     def method(self) -> Any:
@@ -64,17 +60,6 @@ class SampledNetworks(StartedHeads):
         super().check(model)
         if self.members * len(self.starts) < _LEAST_CHAINS:
             raise InputError("members", self.members, f"diagnostics need at least {_LEAST_CHAINS} chains")
-
-    @property
-    def gradients(self) -> int:
-        return self.length * int(getattr(self, "leaps", 1))
-
-    @property
-    def length(self) -> int:
-        return self.warmup + self.draws * self.thin
-
-    def shortened(self, length: int) -> Procedure:
-        return self.model_copy(update={"warmup": 0, "draws": max(1, length), "thin": 1})
 
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         samples = place.resuming(lambda: self._sample(cases, place))

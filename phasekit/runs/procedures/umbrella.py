@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Model
-from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
+from phasekit.model import Model
+from phasekit.runs.procedures.base import Case, Outcome, Workplace
 from phasekit.runs.procedures.draws import Kept, means_of_draws, pack_draws, unpack_draws
-from phasekit.runs.procedures.heads import HeadsProcedure
+from phasekit.runs.procedures.heads import SampledHeads
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-class Umbrella(HeadsProcedure):
+class Umbrella(SampledHeads):
     """Sample in windows over all wells of the theory; a member is a chain in a window.
 
     The columns are ``window``, ``centre`` and ``stiffness`` of its spring, ``start`` ("uniform" or "copy") and
@@ -36,22 +36,19 @@ class Umbrella(HeadsProcedure):
     draws, thin, warmup : int
         In each window.
     members : int
-        Chains from each end ("uniform", "copy") in every window.
+        SampledHeads from each end ("uniform", "copy") in every window.
     seed : int
         Of the chains' starts and noise.
     dtype : "float32" or "float64"
     """
 
     name: ClassVar[str] = "umbrella"
-    theory: ClassVar[Estimator] = "posterior"
 
     windows: int = Field(20, ge=2)
     step: float = Field(0.05, gt=0)
     leaps: int = Field(16, ge=1)
     draws: int = Field(200, ge=1)
-    thin: int = Field(1, ge=1)
     warmup: int = Field(60, ge=0)
-    dtype: Literal["float32", "float64"] = "float64"
 
     def check(self, model: Model) -> None:
         from phasekit.theory.action import action_for
@@ -67,17 +64,6 @@ class Umbrella(HeadsProcedure):
     @property
     def heads(self) -> int:
         return 2 * self.windows * self.members
-
-    @property
-    def gradients(self) -> int:
-        return self.length * self.leaps
-
-    @property
-    def length(self) -> int:
-        return self.warmup + self.draws * self.thin
-
-    def shortened(self, length: int) -> Procedure:
-        return self.model_copy(update={"warmup": 0, "draws": max(1, length), "thin": 1})
 
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         # Data sets are sampled one after another: a checkpoint knows one of them.
