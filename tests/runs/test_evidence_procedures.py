@@ -57,6 +57,7 @@ def test_a_loop_comes_back_as_it_was_swept(tmp_path):
     assert to_dataset(found).draws_U.shape == (2, 2 * 3 * 2, 12)
 
 
+@pytest.mark.slow
 def test_umbrella_windows_come_back_as_they_were_sampled(tmp_path):
     settings = {"draws": 30, "warmup": 10, "members": 2}
     model = SOFTMAX.at(P=60)

@@ -206,6 +206,7 @@ def test_broken_results_are_reported_and_run_again_after_repair(run, written, tm
     assert collect(store, theory=False).table.equals(whole)
 
 
+@pytest.mark.slow
 def test_a_lost_task_is_computed_in_the_ensemble_that_it_was_in(run, written, tmp_path):
     """The last digits of networks depend on who shares their ensemble: it is kept, even to replace one result."""
     description = {
