@@ -39,6 +39,7 @@ class Means(NamedTuple):
     """Root mean square: both signs are drawn equally often."""
     s2: Array
     g: Array
+    """Of that s and the mean cG."""
     outside: Array
     """E‖A‖_F² outside of the two patterns."""
     q: Array
@@ -71,11 +72,14 @@ def means_around(x: Array, p: Parameters) -> Means:
 
     every, modes = p.expand(), modes_of(p.expand())
     averages = averages_of(nodes, logs, every)
-    s, n, _, g, *_ = averages
+    s, n, *_ = averages
     outside = averages[2] + (modes.outside * variances(averages, every, modes)).sum(-1)
-    q = pattern_norm(s, nodes[..., 2] * scales(every)[2], every) + outside / every.L
+    cG = nodes[..., 2] * scales(every)[2]
+    q = pattern_norm(s, cG, every) + outside / every.L
     loss = pooled_field.loss(*averages, *data_of(every))
-    return Means(np.sqrt(mean(s**2)), mean(s**2 + n), mean(g), mean(outside), mean(q), mean(loss))
+    rms = np.sqrt(mean(s**2))
+    g = (1 - 1 / p.L) * mean(cG) + rms / p.L
+    return Means(rms, mean(s**2 + n), g, mean(outside), mean(q), mean(loss))
 
 
 def copying_share(x: Array, p: Parameters) -> Array:

@@ -176,6 +176,7 @@ def test_there_is_no_onset_and_every_output_says_what_is_approximate():
     assert "approximate" in below.describe()["caveat"]
     s = [float(find_minima(model.at(P=P), "posterior").averages["s"][0]) for P in (1e-6, 10, 80, 200)]
     assert s[0] == pytest.approx(1 / 4 + 1 / 12, rel=1e-3)  # the prior's
+    assert abs(find_minima(model.at(P=1e-6), "posterior").order_parameters["cG"][0]) < 1e-8
     assert s[1] == pytest.approx(s[0], rel=0.15)  # first the data squeeze it a little, as all noise
     assert s[1] < s[2] < s[3]
 
