@@ -1,10 +1,11 @@
 """One peak that moves, or two that trade places: densities of the order parameter, and the free energy between peaks.
 
-Upper panels: densities of all draws of a sweep up and down in P (hysteresis.py): |c1 + cG| of linear attention,
+Left and middle: densities of all draws of a sweep up and down in P (hysteresis.py): |c1 + cG| of linear attention,
 whose sign is a symmetry, has one peak that moves away from 0; aG of softmax attention has two within the window of two
-minima, one for each way. Their heights say how many chains came which way, not what they weigh. Lowest panel: what they
+minima, one for each way. Their heights say how many chains came which way, not what they weigh. Right: what they
 weigh, from umbrella sampling next to P*, with its error; theory with (solid) and without (dashed) the factors of order
-one that fluctuations add to the mean field.
+one that fluctuations add to the mean field. Every curve has its minimum at 0: of the two wells theory and samples weigh
+the right one differently, by about one unit of F.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from figures.evidence._evidence import loops, umbrella_windows
-from phasekit.drawing.plotting import draw_theory, new_figure, save, style
+from phasekit.drawing.plotting import PAGE, draw_theory, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.evidence import Loop, Undecided, barrier, density, free_energy, theory_free_energy
 
@@ -35,7 +36,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
     profile, P, about = profiles(preset)
     table = pd.concat([peaks, profile], ignore_index=True)
     with style():
-        figure, (linear, softmax, lowest) = new_figure(3, height=6.8)
+        figure, (linear, softmax, lowest) = new_figure(1, 3, width=PAGE, height=2.8)
         for axes, model in zip((linear, softmax), models, strict=True):
             part = peaks[peaks["score"] == model.score.name]
             for k, (P, lines) in enumerate(part.groupby("P")):
@@ -46,7 +47,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
         linear.set(xlabel="$|c_1 + c_G|$", xlim=(0, None), ylim=(0, None))
         softmax.set(xlabel="$a_G$", yscale="log", ylim=(0.2, 300))
         _draw_profile(lowest, profile)
-        lowest.set_title(f"softmax, $P$ = {P}: {about}", loc="left")
+        lowest.set_title(f"softmax, $P$ = {P}:\n{about}", loc="left", fontsize=7)
         lowest.set(xlabel="$a_G$", ylabel=r"$F = -\ln p(a_G)$", ylim=(-0.7, 13))
         lowest.legend(loc="upper right")
         return save(figure, table, out / "free_energy")
@@ -97,7 +98,7 @@ def profiles(preset: Preset) -> tuple[pd.DataFrame, int, str]:
     for name, (value, error) in numbers.items():
         rows[name], rows[f"{name}_error"] = value, error
     low, high = (f"{value:.1f} ± {error:.1f}" for value, error in (wells.from_low, wells.from_high))
-    return rows, P, f"barrier {low} and {high}"
+    return rows, P, f"barrier {low} from the left, {high} from the right"
 
 
 def _draw_profile(axes: Axes, rows: pd.DataFrame) -> None:

@@ -1,9 +1,9 @@
 """Factorised heads, G = W_Qᵀ W_K: Adam's jumps under the nuclear norm, and the posterior's way to Gaussian G.
 
-V = 8, L = 16. Upper panels: order parameters of the lowest minimum against P at d = 16, theory and networks; faint: the
-same head with a Gaussian prior on G itself. Third: where the jumps come for other key dimensions. Fourth: how far
-posterior averages at key dimension d are from those with Gaussian G, beside the first order in 1/d. The numbers
-are also written as tables (factorised_heads.md).
+V = 8, L = 16. Upper row: order parameters of the lowest minimum against P at d = 16, theory and networks; faint: the
+same head with a Gaussian prior on G itself. Lower left: where the jumps come for other key dimensions. Lower right: how
+far posterior averages at key dimension d are from those with Gaussian G, beside the first order in 1/d. The numbers are
+also written as tables (factorised_heads.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from figures._sweeps import draw_rows, kept, networks, results
 from figures._tables import with_error, write_page
 from figures._theory import minima_rows
 from figures.factorised._factorised import Draws, free_minimum, measured_jump, pattern_of, rate
-from phasekit.drawing.plotting import LABELS, draw_filtered, draw_networks, draw_theory, new_figure, save, style
+from phasekit.drawing.plotting import LABELS, PAGE, draw_filtered, draw_networks, draw_theory, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.theory.action import SoftmaxNuclear
@@ -54,7 +54,8 @@ def main(out: Path, preset: Preset) -> list[Path]:
     judged = free_rows()
     parts = [jumps.assign(kind="jump"), laws.assign(kind="posterior"), judged.assign(kind="free minimum")]
     with style():
-        figure, panels = new_figure(4, height=8.4, height_ratios=[1.3, 1.0, 1.3, 1.3])
+        figure, grid = new_figure(2, 2, width=PAGE, height=5.6)
+        panels = grid.ravel()
         for axes, model in zip(panels[:2], (LINEAR, SOFTMAX), strict=True):
             parts += _draw_order(axes, model, trained[model])
         panels[1].sharex(panels[0])

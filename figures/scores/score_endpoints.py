@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.interpolate import PchipInterpolator
 
 from figures._sweeps import networks
 from figures.scores._scores import CROSSOVERS, JUMPS, NARROW, gaps
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-#: Points of each line.
-POINTS = {"quick": 7, "full": 33}
 #: Contexts, and where n_c is looked for.
 CONTEXTS, BETWEEN, BETWEEN_TIED = (16, 4096), (1.001, 8.0), (1.001, 100.0)
 PLANE = Model(V=8, L=64, score=SSA(n=2, b=1))
@@ -39,7 +38,7 @@ TEMPERATURES, SHARPNESS = (0.2, 5.0), (1.05, 4.5)
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the four panels."""
-    points = POINTS[preset.name]
+    points = max(2, preset.points // 4)
     with style():
         figure, ((upper_left, upper_right), (lower_left, lower_right)) = new_figure(2, 2, width=PAGE, height=5.6)
         tables = [
@@ -65,7 +64,7 @@ def _sharpness(axes: Axes, points: int, preset: Preset) -> pd.DataFrame:
         model = Model(V=V, L=16, score=SSA(n=2, b=b))
         between = BETWEEN if line is None else BETWEEN_TIED
         found = critical_endpoint(model.grid(L=L), Family("n", between, line)).to_dataframe().reset_index()
-        draw_theory(axes, found["L"], found["n"], color=f"C{k}", label=label)
+        _smooth(axes, found["L"], found["n"], k, label)
         tables.append(found.assign(panel="n_c", label=label))
     sampled = posterior_endpoints(POSTERIOR_CONTEXTS if preset.name == "full" else POSTERIOR_CONTEXTS[:1])
     axes.plot(sampled["L"], sampled["n"], "s", color="C0", markerfacecolor="white", markersize=4, label=POSTERIOR)
@@ -124,13 +123,22 @@ def _temperature(axes: Axes, points: int) -> pd.DataFrame:
     for k, V in enumerate((2, 8, 64)):
         grid = Model(V=V, L=16, score={"name": "temperature", "T": 1.0}).grid(T=T)
         found = critical_endpoint(grid, Family("L", (3, 1000))).to_dataframe().reset_index()
-        draw_theory(axes, found["T"], found["L"], color=f"C{k}", label=f"$V$ = {V}")
+        _smooth(axes, found["T"], found["L"], k, f"$V$ = {V}")
         tables.append(found.assign(panel="L_c", V=V))
     axes.set(xscale="log", xlabel="$T$", ylabel="$L_c$")
     _plain_ticks(axes.xaxis, (0.2, 0.5, 1, 2, 5))
     axes.legend(fontsize="small")
     axes.set_title("softmax jumps above the line", loc="left")
     return pd.concat(tables, ignore_index=True)
+
+
+def _smooth(axes: Axes, x: pd.Series, y: pd.Series, k: int, label: str) -> None:
+    """Draw computed points as dots, and a smooth line through them (monotone cubics in logarithms)."""
+    between = np.geomspace(x.iloc[0], x.iloc[-1], 200)
+    draw_theory(
+        axes, between, np.exp(PchipInterpolator(np.log(x), np.log(y))(np.log(between))), color=f"C{k}", label=label
+    )
+    axes.plot(x, y, ".", color=f"C{k}", markersize=3)
 
 
 def _exponents(axes: Axes) -> pd.DataFrame:

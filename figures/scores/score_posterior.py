@@ -15,8 +15,8 @@ import pandas as pd
 from figures._sweeps import networks
 from figures.posterior._posteriors import theory_rows
 from phasekit.drawing.plotting import (
-    COLUMN,
     LABELS,
+    PAGE,
     draw_networks,
     draw_theory,
     mark_transition,
@@ -41,13 +41,14 @@ def main(out: Path, preset: Preset) -> list[Path]:
     sampled = networks(preset, "score_posterior")
     tables = []
     with style():
-        figure, panels = new_figure(len(sampled), width=COLUMN, height=2.3 * len(sampled))
+        figure, grid = new_figure(1, len(sampled), width=PAGE, height=2.6, squeeze=False)
+        panels = grid[0]
         for axes, (model, chains) in zip(panels, sampled.items(), strict=True):
             tables.append(_panel(axes, model, chains, preset))
         for start, (marker, colour) in STARTS.items():
             draw_networks(panels[0], [], [], marker=marker, color=colour, markersize=3.5, label=f"HMC, from {start}")
         panels[0].legend(loc="upper left")
-        panels[-1].set_xlabel(LABELS["P"])
+        panels[0].set_ylabel(LABELS["aG"])
         return save(figure, pd.concat(tables, ignore_index=True), out / "score_posterior")
 
 
@@ -65,7 +66,7 @@ def _panel(axes: Axes, model: Model, chains: pd.DataFrame, preset: Preset) -> pd
     for start, part in sampled.groupby("start"):
         marker, colour = STARTS[str(start)]
         draw_networks(axes, part["P"], part["mean"], error=part["error"], marker=marker, color=colour, markersize=3.5)
-    axes.set(ylabel=LABELS["aG"], ylim=(0, None), xscale="log")
+    axes.set(xlabel=LABELS["P"], ylim=(0, None), xscale="log")
     axes.set_xticks([float(f"{at * factor:.1g}") for factor in (0.7, 1.0, 1.5)])
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.minorticks_off()

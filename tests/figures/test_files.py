@@ -12,7 +12,7 @@ from tests.figures import golden
 PICTURES = {
     "landscape": plotting.COLUMN, "linear_transition": plotting.COLUMN, "softmax_transition": plotting.COLUMN,
     "phase_diagrams": plotting.COLUMN, "attention_matrices": plotting.COLUMN, "scaling_laws": plotting.COLUMN,
-    "factorised_heads": plotting.COLUMN, "agreement": plotting.PAGE, "posterior_transitions": plotting.COLUMN,
+    "factorised_heads": plotting.PAGE, "agreement": plotting.PAGE, "posterior_transitions": plotting.COLUMN,
 }  # fmt: skip
 
 

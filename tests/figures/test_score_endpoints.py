@@ -36,7 +36,6 @@ def keep(figure, table, stem):
 
 def test_endpoints(monkeypatch, tmp_path):
     monkeypatch.setattr(score_endpoints, "save", keep)
-    monkeypatch.setattr(score_endpoints, "POINTS", {"tiny": 2})
     monkeypatch.setattr(score_endpoints, "CONTEXTS", (16, 64))
     monkeypatch.setattr(score_endpoints, "TEMPERATURES", (0.5, 1.0))
     ends = pd.DataFrame({"P": [150.0, 170.0, 200.0] * 2, "data_seed": 0, "start": ["uniform"] * 3 + ["copy"] * 3})
