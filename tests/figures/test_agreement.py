@@ -97,6 +97,7 @@ def test_the_summary_counts_each_side_of_the_threshold():
     assert told[1].startswith("SGLD: 3 of 36 data sets")
 
 
+@pytest.mark.slow
 def test_agreement_is_shown_for_both_methods(drawn):
     result = drawn("agreement")
     rows = result.numbers("agreement")

@@ -13,6 +13,8 @@ from phasekit.model import Model
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import Passage, State, Transitions
 
+pytestmark = pytest.mark.slow
+
 LINEAR, SOFTMAX = Model(V=8, L=16, score="linear"), Model(V=8, L=64, score="softmax")
 PLAIN, LOW, HIGH = (
     State("pooling", {name: aG}, 1.0, 0.0) for name, aG in (("c1", 0.0), ("aG", 0.0047), ("aG", 0.1776))

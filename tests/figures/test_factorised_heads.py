@@ -7,6 +7,8 @@ import pytest
 from figures.factorised import _factorised, factorised_heads
 from phasekit.theory.transitions import find_transitions
 
+pytestmark = pytest.mark.slow
+
 
 def test_networks_jump_where_theory_says(drawn):
     rows = drawn("factorised_heads").numbers("factorised_heads")

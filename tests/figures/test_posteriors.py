@@ -58,6 +58,7 @@ def test_disagreeing_chains_have_no_mean():
     assert alone["left_out"] == 1
 
 
+@pytest.mark.slow
 def test_theory_gives_what_samples_measure(tiny):
     """Second moments of both at weak coupling, where the theory is leading-order exact up to a few per cent."""
     chains = networks(tiny, "table_posterior")[LINEAR]
@@ -107,6 +108,7 @@ def test_coverage_rows_are_those_of_samples_theory_and_heads(tiny):
     assert "±" in second
 
 
+@pytest.mark.slow
 def test_the_theory_is_left_out_around_the_onset_only(drawn):
     (figure,) = drawn("posterior_coverage").figures.values()
     line = figure.axes[0].lines[0]

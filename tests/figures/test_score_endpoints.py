@@ -15,6 +15,8 @@ from phasekit.theory.action import row_posterior, row_sample
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import Approach, endpoint
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def few_rows(monkeypatch, tmp_path):

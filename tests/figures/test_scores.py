@@ -55,6 +55,7 @@ def test_labels(score, name):
     assert _scores.label(Model(V=8, L=16, score=score)) == name
 
 
+@pytest.mark.slow
 def test_table(drawn):
     csv, md = drawn("table_scores").files
     rows = pd.read_csv(csv)
@@ -82,6 +83,7 @@ def test_table(drawn):
     assert "4 of 4 rows stay within 0.5%" in md.read_text()
 
 
+@pytest.mark.slow
 def test_picture(drawn):
     rows = drawn("score_networks").numbers("score_networks")
     model = JUMPING.at(L=64)

