@@ -55,8 +55,8 @@ def scaling(
     stem = f"{quantity}-{name}"
     with working(f"following {quantity} along {points.size} values of {name}"):
         law = scaling_law(model, quantity, name, points, options.estimator)
-        missing = int(np.isnan(law[quantity]).sum())
-        if points.size - missing < 2:
+        missing = int((np.isnan(law[quantity]) & ~law["failed"]).sum())
+        if int(np.isfinite(law[quantity]).sum()) < 2:
             raise InputError(f"axis {name}", axis.partition("=")[2], f"there is no {quantity} on it to follow")
         files = [folder / f"{stem}.nc", *_draw(law, folder / stem)]
         save_dataset(law, files[0])
@@ -82,6 +82,8 @@ def scaling(
         )
         return
     notes = [note, *as_notes(caveat), *([f"no {quantity} at {missing} of {points.size} values"] if missing else [])]
+    failed = int(law["failed"].sum())
+    notes += [f"the search for it failed at {failed} of {points.size} values"] if failed else []
     print_table(
         f"{quantity} against {name}: laws, best first ({words})",
         ["", "prefactor", "exponent", "rms deviation of ln P", "largest", "values it lacks"],

@@ -84,8 +84,8 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     Returns
     -------
     xarray.Dataset
-        Along the axis: the quantity (NaN where the transition doesn't exist), ``local_exponent``, and one variable
-        ``closed_*`` per closed form (map estimator only).
+        Along the axis: the quantity (NaN where the transition doesn't exist), whether the search for it ``failed``,
+        ``local_exponent``, and one variable ``closed_*`` per closed form (map estimator only).
 
     Raises
     ------
@@ -101,7 +101,7 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
         known = ", ".join(name for name in THRESHOLDS if name in table) or "none"
         raise InputError("threshold", quantity, f"score {model.score.name} has no such transition; it has {known}")
     parameters = parameters_without_P(grid)
-    dataset = table[[quantity]]
+    dataset = table[[quantity, "failed"]]
     dataset["local_exponent"] = (axis, local_exponent(grid.axes[axis], table[quantity].to_numpy()))
     for name, form in forms.items() if estimator == "map" else ():  # the closed forms are those of the map action
         dataset[f"closed_{name}"] = (axis, np.broadcast_to(form(parameters), grid.shape))

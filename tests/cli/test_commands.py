@@ -355,3 +355,17 @@ def test_tables_and_json_say_where_a_theory_is_approximate(phasekit, command, tm
     assert "approximate" in json.loads(phasekit(command, *model, *sizes, "--json").out)["caveat"]
     exact = ["positional" if word == "token+position" else word for word in model]
     assert "caveat" not in phasekit(command, *exact, *sizes).out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["diagram", "--score", "ssa", "-V", 8, "-L", 16, "--x", "n=1..2 in 3 even", "--y", "P=100..1000 in 4"],
+        ["scaling", "--score", "temperature", "-V", 8, "-L", 64, "--axis", "T=0.5..1.5 in 5 even"],
+    ],
+)
+def test_a_number_of_the_score_can_be_an_axis(phasekit, tmp_path, arguments):
+    """Labels of axes come from an open registry."""
+    outcome = phasekit(*arguments, "-o", tmp_path)
+    assert outcome.status == 0, outcome.err
+    assert any(path.suffix == ".png" for path in tmp_path.iterdir())

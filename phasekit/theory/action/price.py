@@ -70,14 +70,15 @@ class Price(ABC):
 def nodes_up_to_copying(price: Price, p: Parameters) -> Array:
     """Return nodes of u from no copying to a copy weight above 0.99, shape (models, nodes); the P of ``p`` is ignored.
 
-    NaN where a number of the model is NaN, or where no P gets there that float64 can hold.
+    NaN where a number of the model is NaN, where no P gets there that float64 can hold, or where the score itself
+    doesn't get there: beyond a clip its odds no longer rise, and their force is infinite.
     """
     p = p.with_strength(1.0)
     while True:
         nodes = price.path(p, _CURVE_NODES)
         last = price.place(nodes[:, -1], p)
         copying = 1 / (1 + (p.L - 1) * np.exp(-last.delta))
-        lost = np.isnan(copying + last.force) | ~np.isfinite(p.P)
+        lost = ~np.isfinite(copying + last.force) | ~np.isfinite(p.P)
         ended = lost | (copying > _COPYING)
         if ended.all():
             return np.where(lost[:, None], np.nan, nodes[:, 1:])

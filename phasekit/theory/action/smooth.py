@@ -59,7 +59,8 @@ class SmoothPrice(Price):
     def place(self, u: Array, p: Parameters) -> Cheapest:
         mean = self._relaxed_mean(u, p)
         odds = self._at((u, mean), p)
-        force = u * (p.L - 1) / (p.sigma_g**2 * _slopes(odds, p)[0])
+        with np.errstate(divide="ignore"):  # where δ no longer rises, as beyond a clip, nothing pays for more of it
+            force = u * (p.L - 1) / (p.sigma_g**2 * _slopes(odds, p)[0])
         return Cheapest((u / gap_scale(p), mean / _mean_scale(p)), odds.value, force)
 
     def path(self, p: Parameters, cells: int) -> Array:

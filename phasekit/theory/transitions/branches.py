@@ -10,7 +10,7 @@ from phasekit.errors import InputError
 from phasekit.theory import solve
 from phasekit.theory.action import action_for
 from phasekit.theory.action.base import Array, Curved
-from phasekit.theory.transitions.curve import Curve
+from phasekit.theory.transitions.curve import StationaryCurves
 from phasekit.theory.transitions.describe import Transitions
 from phasekit.theory.transitions.table import parameters_without_P
 
@@ -43,7 +43,7 @@ def stationary_curve(found: Transitions) -> pd.DataFrame:
     action = action_for(found.model, found.estimator)
     if not isinstance(action, Curved):
         raise InputError("score", found.model.score.name, "has stationary points that aren't one curve in P")
-    curve = Curve(action, parameters_without_P(found.model).ravel())
+    curve = StationaryCurves(action, parameters_without_P(found.model).ravel())
     u, jump = _coordinates(curve, found.threshold("P_star"))
     there = curve.at(u, curve.p)
     z = curve.point(u, there)
@@ -63,7 +63,7 @@ def stationary_curve(found: Transitions) -> pd.DataFrame:
     return rows
 
 
-def _coordinates(curve: Curve, P_star: float | None) -> tuple[Array, tuple[float, float] | None]:
+def _coordinates(curve: StationaryCurves, P_star: float | None) -> tuple[Array, tuple[float, float] | None]:
     """Return path coordinates along the curve of one model, and those of both minima at P*, which are among them."""
     last = float(curve.nodes[0, -1])
     u = np.union1d(np.linspace(0.0, last, _POINTS // 2 + 1)[1:], np.geomspace(_FIRST * last, last, _POINTS // 2))

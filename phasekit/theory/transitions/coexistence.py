@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action.base import Array
-from phasekit.theory.transitions.curve import Curve
+from phasekit.theory.transitions.curve import StationaryCurves
 
 _NARROW = 0.02  # of u: folds that are closer are treated as a cusp
 _STRETCH = 0.05  # of u: half the length over which k(x) is fitted
@@ -51,12 +51,12 @@ class Coexistence(NamedTuple):
     barrier: Array
 
 
-def coexistence(curve: Curve, softest: Array) -> Coexistence:
+def coexistence(curve: StationaryCurves, softest: Array) -> Coexistence:
     """Find where the minima on both sides of the folds of curves have the same action.
 
     Parameters
     ----------
-    curve : Curve
+    curve : StationaryCurves
     softest : array
         A path coordinate between its two folds. Where that is the last node the curve has one fold, and turns next in
         the kink, where all the weight is on the copy entry: that is the other minimum then.
@@ -78,7 +78,7 @@ def coexistence(curve: Curve, softest: Array) -> Coexistence:
     return result
 
 
-def _far(curve: Curve, low_fold: Array, high_fold: Array, into_kink: NDArray[np.bool_]) -> Coexistence:
+def _far(curve: StationaryCurves, low_fold: Array, high_fold: Array, into_kink: NDArray[np.bool_]) -> Coexistence:
     action, p = curve.action, curve.p
     last = curve.nodes[:, -1] * np.where(into_kink, _TOWARDS_KINK, 1.0)
     lower = np.log(np.where(into_kink, curve.end_of_rise(), curve.at(high_fold, p).P))
@@ -106,7 +106,7 @@ def _far(curve: Curve, low_fold: Array, high_fold: Array, into_kink: NDArray[np.
     return Coexistence(log_P, log_window, low, saddle, high, np.full(log_P.shape, np.nan))
 
 
-def _near(curve: Curve, low_fold: float, high_fold: float) -> Coexistence:
+def _near(curve: StationaryCurves, low_fold: float, high_fold: float) -> Coexistence:
     """Find it next to a cusp, for one model, in units ξ = x/h: ln P = ln P(0) + h³ Y(ξ), ∂S/∂ln P = … + h W(ξ)."""
     middle, h = (low_fold + high_fold) / 2, max((high_fold - low_fold) / 2, np.finfo(float).eps * low_fold)
     reach = max(4 * h, _STRETCH * middle)

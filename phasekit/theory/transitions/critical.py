@@ -15,7 +15,7 @@ from phasekit.errors import InputError
 from phasekit.model import Estimator, Model
 from phasekit.theory.action import action_for
 from phasekit.theory.action.base import Array, Curved
-from phasekit.theory.transitions.curve import Curve
+from phasekit.theory.transitions.curve import StationaryCurves
 from phasekit.theory.transitions.endpoint import Family, critical_endpoint
 from phasekit.theory.transitions.table import locate, parameters_without_P
 
@@ -81,13 +81,13 @@ def critical_exponents(model: Model, family: Family, estimator: Estimator = "map
     second = action.order_parameters[1]
     along = Approach(np.abs(jumps["P_star"] - P_c), jumps[second][:, 1] - jumps[second][:, 0])
 
-    curve = Curve(action, family.at(np.array([centre]), p))
+    curve = StationaryCurves(action, family.at(np.array([centre]), p))
     u = curve.softest()[0]
     (P_above, high), (P_below, low) = (_copying(curve, u * (1 + sign * _STEPS)) for sign in (1, -1))
     return along, Approach((P_above - P_below) / 2, (high - low) / 2)
 
 
-def _copying(curve: Curve, u: Array) -> tuple[Array, Array]:
+def _copying(curve: StationaryCurves, u: Array) -> tuple[Array, Array]:
     """Return P and aG at stationary points."""
     there = curve.at(u, curve.p)
     return there.P, curve.action.order(curve.point(u, there), there)[1]

@@ -15,7 +15,7 @@ _SAMPLES, _DEGREE = 32, 12
 _REAL = 1e-6  # roots of polynomials with a smaller imaginary part are real, within rounding
 
 
-class Curve:
+class StationaryCurves:
     """The curves of stationary points of several models, with nodes along each.
 
     At a given path coordinate u the force of the data grows with P, so exactly one P makes u stationary.
@@ -32,8 +32,8 @@ class Curve:
         self.action, self.p = action, p
         self.nodes = action.curve_nodes(p) if nodes is None else nodes
 
-    def __getitem__(self, rows: NDArray[np.int64]) -> Curve:
-        return Curve(self.action, self.p[rows], self.nodes[rows])
+    def __getitem__(self, rows: NDArray[np.int64]) -> StationaryCurves:
+        return StationaryCurves(self.action, self.p[rows], self.nodes[rows])
 
     def at(self, u: Array, p: Parameters) -> Parameters:
         """Return the parameters with the P that makes ``u`` stationary."""

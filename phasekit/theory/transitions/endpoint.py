@@ -21,7 +21,7 @@ from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array, Curved
 from phasekit.theory.long_names import with_long_names
 from phasekit.theory.transitions.course import course_of
-from phasekit.theory.transitions.curve import Curve
+from phasekit.theory.transitions.curve import StationaryCurves
 from phasekit.theory.transitions.table import model_attributes, parameters_without_P
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
     low, high = (np.full(p.shape, float(end)) for end in family.between)
 
     def dip(x: Array, q: Parameters) -> Array:
-        return Curve(action, family.at(x, q)).softest()[1]
+        return StationaryCurves(action, family.at(x, q)).softest()[1]
 
     found = solve.root(dip, low, high, p, relative=_PRECISION[estimator])
     described = _describe(action, family, found, p)
@@ -115,7 +115,7 @@ def _describe(action: Curved, family: Family, found: Array, p: Parameters) -> di
     rows = np.flatnonzero(np.isfinite(found))
     if rows.size == 0:
         return result
-    curve = Curve(action, family.at(found[rows], p[rows]))
+    curve = StationaryCurves(action, family.at(found[rows], p[rows]))
     u, softest = curve.softest()
     there = curve.at(u, curve.p)
     z = curve.point(u, there)
@@ -129,7 +129,7 @@ def _describe(action: Curved, family: Family, found: Array, p: Parameters) -> di
     return result
 
 
-def _tilt(curve: Curve, u: Array) -> Array:
+def _tilt(curve: StationaryCurves, u: Array) -> Array:
     """Return d(softest eigenvalue)/d ln g along the curve, by a central difference."""
     ends = []
     for x in (u * (1 - 1e-3), u * (1 + 1e-3)):

@@ -18,7 +18,7 @@ from phasekit.theory.action.base import Array, Curved, Fluctuating
 from phasekit.theory.transitions.coexistence import coexistence
 from phasekit.theory.transitions.course import Course, Verdict, nan_to_none
 from phasekit.theory.transitions.crossover import global_minimum
-from phasekit.theory.transitions.curve import Curve
+from phasekit.theory.transitions.curve import StationaryCurves
 from phasekit.theory.transitions.passage import Passage, State, Threshold, phase_of, state_at
 
 EQUAL_ACTIONS = Threshold("P_star", "$P^*$", "where both minima have the same action")
@@ -56,7 +56,7 @@ class Folds(Course):
             branches are equal with the Gaussian fluctuations around each); ``failed``.
         """
         assert isinstance(action, Curved)
-        curve = Curve(action, p)
+        curve = StationaryCurves(action, p)
         u, softest = curve.softest()
         folded = np.flatnonzero(softest < 0)
         smooth = np.flatnonzero(softest >= 0)
@@ -119,7 +119,7 @@ def _passage(action: Action, row: Mapping[str, Array]) -> Passage:
     )
 
 
-def _jump(curve: Curve, softest: Array) -> dict[str, Array]:
+def _jump(curve: StationaryCurves, softest: Array) -> dict[str, Array]:
     """Describe the jump of curves that fold, ``softest`` between their folds."""
     action = curve.action
     found = coexistence(curve, softest)

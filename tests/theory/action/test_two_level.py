@@ -7,7 +7,7 @@ from scipy.optimize import brentq, minimize
 
 from phasekit import InputError, Model, find_minima, find_transitions
 from phasekit.theory.action import EntmaxMap, SmoothMap, action_for
-from phasekit.theory.transitions.curve import Curve
+from phasekit.theory.transitions.curve import StationaryCurves
 
 SSA = {"name": "ssa", "n": 2.5, "b": 1.0}
 MIXTURE = {"name": "mixture", "scores": ["softmax", SSA], "shares": [0.3, 0.7]}
@@ -155,7 +155,7 @@ def test_the_kink_holds_the_minimum_from_where_the_data_pull_harder_than_the_pri
 def test_the_curve_is_stationary(described, inputs):
     model = Model(V=6, L=20, score=described, inputs=inputs)
     action, p = action_for(model), model.at(P=1.0).parameters().ravel()
-    curve = Curve(action, p.replace(P=np.ones(1)))
+    curve = StationaryCurves(action, p.replace(P=np.ones(1)))
     u = curve.nodes[:, ::40].reshape(1, -1)
     there = curve.at(u, curve.p.expand())
     z = curve.point(u, there)

@@ -7,7 +7,7 @@ from phasekit import Model
 from phasekit.theory.action import action_for
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import Family, coexistence, critical_endpoint, critical_exponents, find_transitions
-from phasekit.theory.transitions.curve import Curve
+from phasekit.theory.transitions.curve import StationaryCurves
 from phasekit.theory.transitions.table import locate, parameters_without_P
 
 SSA = {"name": "ssa", "n": 2.0, "b": 1.0}
@@ -56,7 +56,7 @@ def test_areas_and_actions_give_the_same_jump(distance, monkeypatch):
     model, family, _ = FAMILIES["softmax L"]
     action, p = action_for(model), parameters_without_P(model).ravel()
     L = float(critical_endpoint(model, family)["L"]) * (1 + distance)
-    curve = Curve(action, p.replace(L=[L]))
+    curve = StationaryCurves(action, p.replace(L=[L]))
     u = curve.softest()[0]
     areas = coexistence.coexistence(curve, u)
     monkeypatch.setattr(coexistence, "_NARROW", 0.0)
