@@ -23,7 +23,7 @@ DRAWN := $(FIGURES:%=build/figures/.%.$(PRESET))
 
 help:
 	@echo "make install    set up .venv with the pinned packages"
-	@echo "make test       set up, check style and types, run the whole test suite"
+	@echo "make test       set up, check style and types, run the test suite (the nightly job runs more)"
 	@echo "make quick      set up, run most of the physics: about a minute"
 	@echo "make reproduce  set up, write every figure and table into build/ (PRESET=full for the long runs)"
 	@echo "make gpu-check  compare every device path with its CPU reference (needs a GPU)"
@@ -46,11 +46,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test: $(INSTALLED) lint
-	@$(PYTEST) --durations 20 $(PYTEST_ARGS)
+	@$(PYTEST) -m "not nightly" --durations 20 $(PYTEST_ARGS)
 
 # Most of the physics; no pictures, nothing that is killed, nothing that takes long.
 quick: $(INSTALLED)
-	@$(PYTEST) -m "not slow" --ignore tests/figures --ignore tests/runs/test_kills.py --ignore tests/runs/test_dask.py \
+	@$(PYTEST) -m "not slow and not nightly" --ignore tests/figures --ignore tests/runs/test_kills.py --ignore tests/runs/test_dask.py \
 	    $(PYTEST_ARGS)
 
 lint: $(INSTALLED)

@@ -51,6 +51,7 @@ def test_a_score(own):
     assert train(head.at(P=20.0), data_seeds=[0], starts=["uniform"], settings=Adam(steps=2)).data.sizes["dataset"] == 1
 
 
+@pytest.mark.slow
 def test_a_kind_of_passage(own, monkeypatch):
     own(PASSAGE)
     monkeypatch.setattr(action.SoftmaxMap, "course", "learnt")

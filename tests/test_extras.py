@@ -36,6 +36,7 @@ def test_a_missing_package_is_one_line(module, monkeypatch):
         require(module)
 
 
+@pytest.mark.slow
 def test_the_command_line_names_the_extra():
     words = ["evidence", "hysteresis", "--score", "softmax", "-V", "8", "-L", "16", "-P", "100,200", "--draws", "8"]
     code = WITHOUT_TORCH + f"from phasekit import cli\nsys.exit(cli.run({words}))"

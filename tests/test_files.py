@@ -133,6 +133,7 @@ def test_devices_pipes_and_circles_of_links_are_refused(tmp_path):
     assert names(tmp_path) == ["circle.csv", "pipe.csv"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_while_netcdf_is_written_is_an_error_of_the_system():
     """HDF5 itself would end the process with a segmentation fault."""
     code = """

@@ -112,7 +112,7 @@ def _draw(model: Model, scores: list[Score], table: pd.DataFrame, estimator: Est
 
     needed = table.set_index("score")["P_half"]
     with style():
-        figure, axes = new_figure(1, height=3.0)
+        figure, axes = new_figure(1, height=2.4 + 0.16 * len(scores))
         low, high = np.clip([needed.min() / 30, needed.max() * 10], *RANGES["P"])
         P = np.geomspace(low, high, _POINTS)
         ranked = sorted(scores, key=lambda score: float(needed[in_words(score)]))
@@ -121,5 +121,5 @@ def _draw(model: Model, scores: list[Score], table: pd.DataFrame, estimator: Est
             axes.plot(P, loss_curve(model.at(score=score), P, estimator), label=in_words(score), **look)
             axes.plot(needed[in_words(score)], 0.5, "o", color=look["color"], markersize=3)
         axes.set(xscale="log", xlabel="$P$", ylabel="loss", ylim=(0, 1.02))
-        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figure.legend(fontsize="small", loc="outside lower center")  # below: a mixture's name is long
         return save(figure, table, stem)

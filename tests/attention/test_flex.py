@@ -9,6 +9,7 @@ from phasekit.attention import scored_attention
 from phasekit.scores import SSA
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch 2.13 imports its own deprecated parts
 def test_flex_agrees_with_the_definition(draw, run):

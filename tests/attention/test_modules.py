@@ -49,6 +49,7 @@ def test_parameters_learn_in_float32_without_decay_in_a_bfloat16_model(tensors, 
         torch.testing.assert_close(moved, torch.full_like(moved, 1e-4), rtol=1e-2, atol=0)  # Adam's first step is ±lr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["aot_eager"])
 def test_compiling_keeps_values_and_gradients(tensors, backend):
     attention = ScoredAttention(4)

@@ -24,6 +24,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(lean, "KEY_BLOCK", 16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("length", [1, 127, 128, 129, 1025])
 def test_lengths(draw, run, by_powers, path, length):
@@ -123,6 +124,7 @@ def test_a_hidden_key_has_no_weight_however_large_its_logit(draw, run, path):
         assert all(gradient.isfinite().all() for gradient in gradients)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_gradients_by_finite_differences(draw, small_blocks, path):
     p = draw(batch=1, heads=2, queries=3, keys=20, dim=2, shared=1)
@@ -299,6 +301,7 @@ def test_dropout_falls_on_the_weights_with_the_stated_probability(small_blocks, 
     assert abs(output.var() / variance - 1) < 4 * (2 / count) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_the_backward_pass_drops_the_same_weights(draw, small_blocks, path):
     p = draw(batch=1, heads=2, queries=4, keys=20, dim=2)

@@ -62,6 +62,7 @@ def test_a_smooth_transition(phasekit):
     assert found["P_x"] > 0
 
 
+@pytest.mark.slow
 def test_diagram_writes_data_pictures_and_tables(phasekit, tmp_path):
     axes = ["--x", "L=16:64:3", "--y", "P=100:1000:4"]
     outcome = phasekit("diagram", "-V", 8, *axes, "-o", tmp_path, "--json")
@@ -99,6 +100,7 @@ def test_a_diagram_names_its_phases_and_takes_a_row_for_each_point(phasekit, tmp
         assert data["L"].attrs["long_name"] == "context length"
 
 
+@pytest.mark.slow
 def test_compare_takes_mixtures_and_says_what_no_P_can_be_computed_for(phasekit, refused, tmp_path):
     mixtures = "mixture:scores=softmax+ssa,mixture:scores=softmax+softmax:shares=0.1+0.9,softmax"
     found = document(phasekit("compare", "-V", 4, "-L", 8, "--scores", mixtures, "-o", tmp_path, "--json"))
@@ -112,6 +114,7 @@ def test_compare_takes_mixtures_and_says_what_no_P_can_be_computed_for(phasekit,
     assert "no score's loss falls to 1/2 at a P that can be computed" in refused(*longest, "--kappa", 1e6)
 
 
+@pytest.mark.slow
 def test_two_models_have_two_folders_and_an_empty_name_is_none(phasekit, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for V in (8, 9):
@@ -122,6 +125,7 @@ def test_two_models_have_two_folders_and_an_empty_name_is_none(phasekit, refused
     assert "must name a folder" in refused("diagram", "-V", 8, "--x", "L=8,16", "--y", "P=50,100", "-o", "")
 
 
+@pytest.mark.slow
 def test_a_number_of_a_score_may_be_an_axis_of_diagrams_and_scaling_laws(phasekit, tmp_path):
     diagram = ["diagram", "--score", "ssa", "-V", 8, "-L", 16, "--x", "n=1..3 in 2 even", "--y", "P=100..1000 in 3"]
     assert phasekit(*diagram, "-o", tmp_path).status == 0
@@ -135,6 +139,7 @@ def test_a_diagram_without_P_as_an_axis(phasekit, tmp_path):
     assert not (tmp_path / "diagram-lines.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_diagram_of_one_phase_and_one_of_one_point(phasekit, tmp_path):
     below_onset = ["-V", 8, "--score", "linear", "--x", "L=64:128:3", "--y", "P=1:2:2", "--show", "loss"]
     found = document(phasekit("diagram", *below_onset, "-o", tmp_path, "--json"))
@@ -142,6 +147,7 @@ def test_a_diagram_of_one_phase_and_one_of_one_point(phasekit, tmp_path):
     assert phasekit("diagram", "-V", 8, "--x", "L=64", "--y", "P=100", "-o", tmp_path).status == 0
 
 
+@pytest.mark.slow
 def test_scaling_writes_data_and_finds_the_exponent(phasekit, tmp_path):
     outcome = phasekit("scaling", "-V", 8, "--score", "linear", "--axis", "L=64:65536:13", "-o", tmp_path, "--json")
     assert outcome.status == 0
@@ -153,6 +159,7 @@ def test_scaling_writes_data_and_finds_the_exponent(phasekit, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"P1-L.{end}" for end in ("csv", "nc", "pdf", "png")]
 
 
+@pytest.mark.slow
 def test_scaling_over_a_short_axis_says_why_it_gives_no_exponent(phasekit, tmp_path):
     arguments = ["scaling", "-V", 8, "--axis", "L=32:128:6", "-o", tmp_path]
     assert document(phasekit(*arguments, "--json"))["exponent"] is None
@@ -275,6 +282,7 @@ def test_version(phasekit):
     assert phasekit("--version").out == f"phasekit {__version__}\n"
 
 
+@pytest.mark.slow
 def test_compare(phasekit, tmp_path):
     outcome = phasekit("compare", "-V", 8, "-L", 20, "--scores", "softmax,ssa:n=4:b=1,linear", "-o", tmp_path, "--json")
     found = document(outcome)
@@ -288,6 +296,7 @@ def test_compare(phasekit, tmp_path):
     assert len(refused.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_endpoint(phasekit):
     found = document(phasekit("endpoint", "-V", 8, "--between", "L=6:40", "--exponents", "--json"))
     assert 13 < found["endpoints"][0]["L"] < 14
@@ -343,6 +352,7 @@ def test_too_little_memory_for_torch_is_one_line(refused, monkeypatch, sides):
         refused("minima", "-V", 8, "-L", 8, "-P", 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["minima", "diagram", "transitions"])
 def test_tables_and_json_say_where_a_theory_is_approximate(phasekit, command, tmp_path):
     model = ["--score", "linear", "--inputs", "token+position", "--estimator", "posterior", "-L", 6]

@@ -48,6 +48,7 @@ def test_chains_that_never_moved_are_no_loop(phasekit):
     assert "no closed loop" in shown.out
 
 
+@pytest.mark.slow
 def test_barrier(phasekit):
     arguments = ["evidence", "barrier", "-V", 8, "-L", 8, "-P", 60, "--windows", 5, "--members", 3, "--leaps", 8]
     settings = ["--draws", 60, "--warmup", 30, "--bins", 12]
@@ -60,6 +61,7 @@ def test_barrier(phasekit):
     assert found["overlap"] > 0.03
 
 
+@pytest.mark.slow
 def test_a_barrier_that_cannot_be_trusted_fails_the_check(phasekit):
     """Two windows far apart don't overlap."""
     arguments = ["evidence", "barrier", "-V", 8, "-L", 8, "-P", 60, "--windows", 2, "--members", 2, "--leaps", 1]

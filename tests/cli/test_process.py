@@ -36,6 +36,7 @@ def test_the_package_can_be_run_as_a_module(tmp_path):
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_derivations_without_docstrings_say_so():
     command = [sys.executable, "-OO", "-m", "phasekit", "derive", "jump"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -55,6 +56,7 @@ warnings.warn("two\\nlines")
     assert result.stderr == "warning: two lines\n"
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error():
     read, write = os.pipe()
     os.close(read)
@@ -85,12 +87,14 @@ def test_closed_streams_are_no_error(closed):
             assert result.stdout == ""  # errors go nowhere else if standard error is closed
 
 
+@pytest.mark.slow
 def test_a_misspelt_backend_of_matplotlib_is_no_error(process, tmp_path):
     task = ["diagram", "-V", "8", "--x", "L=16,32", "--y", "P=100,200", "--out", tmp_path]
     result = process(*task, env={**os.environ, "MPLBACKEND": "nonsense"})
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_characters_that_the_locale_lacks_are_escaped(process, tmp_path):
     task = ["diagram", "-V", "8", "--x", "L=16,32", "--y", "P=100,200", "--out", tmp_path / "größe"]
     settings = {"env": {**os.environ, "PYTHONIOENCODING": "ascii"}}

@@ -19,6 +19,7 @@ from phasekit.derivations.symbols import L, V, c1, cG, t
 x, y = sp.symbols("x y")
 
 
+@pytest.mark.slow
 def test_emitted_files_are_current(capsys: pytest.CaptureFixture[str]) -> None:
     assert emit.main(["--check"]) == 0
     assert capsys.readouterr().err == ""

@@ -25,6 +25,7 @@ def formula(expression, model):
     return float(expression.subs(numbers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["positional", "token+position"])
 def test_pooling_jump_at_large_context(inputs):
     """Corrections are (V − 1)/L², from what pooling gains in the bulk."""
@@ -43,6 +44,7 @@ def test_pooling_jump_is_at_half_of_the_gain_and_its_spinodal_below():
     assert pooling["spinodals"][0] / pooling["P"] == pytest.approx(float(ratio), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_copying_jump():
     """What pooling had gained corrects it by about 2/(3V)."""
     for key_dim in (32, 200):
@@ -53,6 +55,7 @@ def test_copying_jump():
         assert last["P"] == pytest.approx(formula(nuclear.copying_jump()[1], model), rel=0.03)
 
 
+@pytest.mark.slow
 def test_copying_within_few_dimensions_needs_the_same_data():
     few, more = (jumps(V=8, L=64, score="linear", key_dim=d)["P2"] for d in (16, 64))
     assert few == pytest.approx(more, rel=0.06)

@@ -53,6 +53,7 @@ def test_chains_that_disagree_are_named():
     assert early_warning(series(0.5, 1.0), 30.0).disagree == ()
 
 
+@pytest.mark.slow
 def test_white_noise_of_constant_variance_does_not():
     """Of 200 series without a trend, at most the 5 % of each test may warn; both at once far fewer."""
     runs = [early_warning(series(0.0, 1.0, chains=2, draws=50, seed=seed), 30.0) for seed in range(200)]

@@ -50,6 +50,7 @@ def test_what_has_no_line_is_refused(steps, errors):
 HEAD = Model(V=2, L=2, P=8, score="softmax")
 
 
+@pytest.mark.slow
 def test_sgld_at_zero_step_is_the_posterior():
     """Loss and aG of a small head; at the longest step SGLD itself is many standard errors off."""
     weight, copying, _, loss = softmax_head(8)

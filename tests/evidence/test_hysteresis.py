@@ -19,6 +19,7 @@ def softmax():
     return hysteresis_loop(model, (2600, 900, 1500), method, **settings)
 
 
+@pytest.mark.slow
 def test_softmax_has_a_loop_between_its_spinodals(softmax):
     np.testing.assert_array_equal(softmax.data.P, [900, 1500, 2600])
     aG = softmax.data.aG.mean(("chain", "draw", "dataset"))

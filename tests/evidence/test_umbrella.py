@@ -45,6 +45,7 @@ def binned(values, weights, found):
         return -np.log(sums / sums.sum())
 
 
+@pytest.mark.slow
 def test_free_energy_of_a_head_against_quadrature():
     """F(aG) over its whole range [-1, 1], six times the temperature up, where plain sampling sees nothing."""
     model = Model(V=2, L=2, P=30, score="softmax")
@@ -108,6 +109,7 @@ def well_windows(height=6.0, stiffness=30.0, members=4, draws=200):
     )
 
 
+@pytest.mark.slow
 def test_barrier_of_a_double_well_against_quadrature():
     found = free_energy(well_windows(), bins=36, bootstrap=40)
     wells = barrier(found)
@@ -156,6 +158,7 @@ def test_windows_that_do_not_overlap_make_no_free_energy():
         free_energy(exact_windows([-1.0, 1.0], 400.0), 20)
 
 
+@pytest.mark.slow
 def test_windows_in_between_join_them():
     found = free_energy(exact_windows(np.linspace(-1.4, 1.4, 21), 100.0), 28, bootstrap=30)
     wells = barrier(found)
@@ -167,6 +170,7 @@ def test_windows_in_between_join_them():
     assert abs(wells.difference[0] - exact) < Z * wells.difference[1] < 1.5
 
 
+@pytest.mark.slow
 def test_errors_hold_the_autocorrelation():
     """Every draw five times over tells nothing new: the errors must stay what they are, not shrink by √5."""
     windows = well_windows(draws=60)

@@ -45,6 +45,7 @@ def networks():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", THEORY)
 def test_networks_have_the_theory_s_energy(networks, which):
     """Within 0.5 %: what replacing second moments by their expectation costs, plus a few standard errors (< 0.1 %)."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from figures.laws import measured_scaling
 from phasekit.drawing.presets import TINY
@@ -9,6 +10,7 @@ from phasekit.measure import measure_store
 from tests.measure.networks import EXPONENT
 
 
+@pytest.mark.slow
 def test_points_lines_and_table(run, made_up, monkeypatch, tmp_path):
     store = run(made_up())
     figures = {}

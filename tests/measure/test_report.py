@@ -26,6 +26,7 @@ SHOWN = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_law_of_made_up_networks_is_found(run, made_up):
     (found,) = measure_store(run(made_up()), resamples=100, collapse_resamples=10)
     assert (found.quantity, found.along, found.data_sets, found.missing, found.broken) == ("P_star", "L", 8, 0, {})
@@ -36,6 +37,7 @@ def test_the_law_of_made_up_networks_is_found(run, made_up):
     assert found.predicted.exponent == pytest.approx(1.317, abs=0.01)  # the theory's own, which these don't follow
 
 
+@pytest.mark.slow
 def test_only_networks_in_different_minima_have_an_energy_difference(run, made_up):
     store = run(made_up(lengths=(16, 32, 64), at=(-0.2, -0.02, 0.02, 0.2)))
     (found,) = measure_store(store, resamples=50, collapse_resamples=0)
@@ -72,6 +74,7 @@ def test_the_onset_of_a_few_real_networks(run):
     assert abs(size.measured.value - size.own_data.value) < 4 * np.hypot(size.measured.error, size.own_data.error)
 
 
+@pytest.mark.slow
 def test_the_command(run, made_up, capsys):
     store = run(made_up())
     assert cli.run(["measure", str(store.path), "--resamples", "100", "--no-collapse", "--json"]) == 0
@@ -94,6 +97,7 @@ def test_what_cannot_be_located_is_said_with_exit_status_1(run, made_up, capsys)
     assert all(size["measured"] is None for size in sizes)
 
 
+@pytest.mark.slow
 def test_broken_results_and_missing_tasks_are_reported(run, made_up, capsys):
     import shutil
 
@@ -137,6 +141,7 @@ def thresholds_of(sweep):
     return getattr(sweep.axes.get("P"), "thresholds", ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SIMS, ids=[path.stem for path in SIMS])
 @pytest.mark.parametrize("preset", ["quick", "full"])
 def test_shipped_sweeps_are_in_order(path, preset):

@@ -138,6 +138,7 @@ def test_curves_that_hardly_overlap_are_no_collapse():
     assert quality(x, x, [np.full(5, 0.1)] * 2) == np.inf
 
 
+@pytest.mark.slow
 def test_a_collapse_finds_its_exponents_and_those_of_a_reference():
     random, sizes = np.random.default_rng(3), [8.0, 16, 32, 64]
     scaled = np.linspace(0.8, 1.25, 8)
@@ -174,6 +175,7 @@ def test_the_magnet_s_probabilities_are_those_of_all_its_states():
     assert abs(sampled.mean() - exact) < 4 * sampled.std() / 10
 
 
+@pytest.mark.slow
 def test_magnets_show_their_exponents_the_better_the_larger_they_are():
     small, large = (magnet_collapse(sizes, np.random.default_rng(7), 20) for sizes in (SMALL, LARGE))
     assert abs(large.a - TEMPERATURE) < 4 * large.a_error
@@ -181,6 +183,7 @@ def test_magnets_show_their_exponents_the_better_the_larger_they_are():
     assert abs(small.a - TEMPERATURE) > 2 * abs(large.a - TEMPERATURE)
 
 
+@pytest.mark.slow
 def test_the_verification_study_finds_honest_errors():
     rows = {row["what"]: row for row in study(trials=8, resamples=50)}
     for name in ("onset: threshold", "onset: exponent", "crossing: threshold", "crossing: exponent"):

@@ -73,6 +73,7 @@ sizes = st.integers(2, 2**53)
 positive = st.floats(1e-9, 1e9)
 
 
+@pytest.mark.slow
 @given(
     V=sizes,
     L=sizes,

@@ -119,6 +119,7 @@ def test_the_multiple_that_P_was_written_as_is_kept(tmp_path):
 # --- the theory beside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "measured"),
     [

@@ -65,6 +65,7 @@ def store(run):
     return make
 
 
+@pytest.mark.slow
 def test_a_sweep_from_its_file_to_its_table(command, sweep, tmp_path):
     folder = tmp_path / "store"
     status, out, _ = command("run", sweep, "--store", folder, "--dry-run", "--json")

@@ -119,6 +119,7 @@ def test_a_checkpoint_of_something_else_is_named_and_the_work_begins_anew(old, n
     assert_same(collect(store, theory=False).table, measured, RESUMED, store.names() - before)
 
 
+@pytest.mark.slow
 def test_it_is_resumed_from_its_checkpoints(old):
     store, before, after = old
     kept = {name: (store.workspace / name / "result.npz").read_bytes() for name in store.names()}

@@ -172,6 +172,7 @@ def test_fail_fast_stops_at_the_first_failure(run, written):
     assert summary.status == 1
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_its_worker_costs_only_itself(run, written, tmp_path):
     """Seed 3 ends its process every time, as when memory runs out."""
     description = written(deadly=[3], axes={"L": [16], "P": [100]}, seeds=6, group=2, log=str(tmp_path / "log"))
@@ -228,6 +229,7 @@ def test_a_lost_task_is_computed_in_the_ensemble_that_it_was_in(run, written, tm
             assert (store.workspace / name / "result.npz").read_bytes() == found[name]
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_order_or_the_workers(run, written, tmp_path):
     tables = []
     for k, group in enumerate((1, 4, 20)):
@@ -283,6 +285,7 @@ def test_other_errors_of_the_system_are_not_taken_for_a_full_disk(run, written, 
         work(Job(str(store.path), "0" * 32, (task,), "cpu", 1, str(tmp_path / "stop")))
 
 
+@pytest.mark.slow
 def test_a_long_task_saves_its_state_and_goes_on_from_it(run, written, tmp_path):
     import threading
     import time

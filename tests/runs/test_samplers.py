@@ -121,6 +121,7 @@ def test_chains_that_settle_in_two_wells_are_labelled():
     assert (outcome.values["aG"][2:] > outcome.values["aG"][:2] + 0.1).all()
 
 
+@pytest.mark.slow
 def test_a_sweep_of_chains_collects_one_row_a_chain(run):
     description = {
         "seeds": 2, "group": 2, "model": {"V": 4, "score": "softmax"}, "axes": {"L": [5], "P": [20, 30]},
@@ -142,6 +143,7 @@ def test_what_chains_cannot_do_is_refused_before_work_begins():
         get_procedure({"name": "hmc", "draws": 3})
 
 
+@pytest.mark.slow
 def test_a_diverging_chain_fails_its_task_with_its_name(run):
     description = {
         "seeds": 1, "group": 1, "model": {"V": 4, "score": "linear"}, "axes": {"L": [5], "P": [400]},

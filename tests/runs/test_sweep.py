@@ -260,6 +260,7 @@ def test_workers_have_the_users_own_classes(run, written):
     assert store.load(min(store.names())).parameters["model"]["score"] == {"name": "tests.runs.own_score:Mine"}
 
 
+@pytest.mark.slow
 def test_multiples_of_the_posterior_s_thresholds(tmp_path):
     text = GOOD.replace("0.8..1.25 in 5 × P_star", "1 × posterior P1, 1 × P1").replace(
         "V = 8", 'V = 8\nscore = "linear"'

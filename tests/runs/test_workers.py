@@ -30,6 +30,7 @@ def test_devices_that_are_named_already_are_respected(monkeypatch, value, found)
     assert visible_gpus() == found
 
 
+@pytest.mark.slow
 def test_every_process_gets_a_device_of_its_own(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     backend = LocalProcesses(device="cuda", threads=3)

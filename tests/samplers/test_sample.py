@@ -66,6 +66,7 @@ def test_runs_can_be_prolonged(tmp_path):
         run(draws=7, checkpoint=path)
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes(tmp_path):
     """Kill -9 while it saves as often as it can."""
     path, count = tmp_path / "run.npz", 4000

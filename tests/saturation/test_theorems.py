@@ -32,6 +32,7 @@ def test_each_theorem_has_a_reference():
     assert list(brute.REFERENCES) == NAMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_quantity_and_bounds_equal_the_words(name):
     theorem = get_theorem(name)
@@ -178,6 +179,7 @@ def test_random_rows_satisfy_the_hypotheses(name):
         theorem.inputs(**unshaped(select(inputs, slice(3))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [theorem.name for theorem in THEOREMS])
 def test_no_input_gives_a_silent_nan_or_infinity(name):
     """Where λb|z| and the like overflow in float64, either the right numbers or one line."""

@@ -108,6 +108,7 @@ def test_only_scores_can_be_checked():
             check_score(wrong)
 
 
+@pytest.mark.slow
 def test_a_score_of_one_s_own_goes_wherever_a_name_goes(capsys, monkeypatch, tmp_path):
     check_score(Doubled())
     name = f"{__name__}:Doubled"

@@ -244,6 +244,7 @@ def test_pull_back_is_the_gradient(name, masked):
     assert torch.allclose(score.pull_back(z.detach(), weights.detach(), upstream, mask), expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 @forward_mode
 @pytest.mark.parametrize("name", ON_LOGITS)
 def test_gradients_of_both_orders(name):

@@ -158,6 +158,7 @@ def test_large_alpha(alpha):
                 assert abs(found - gap) < 1e-15 if p[i] else found <= gap + 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [2.5, 10.0, 50.0])
 def test_gradients_at_large_alpha(alpha):
     z, value = random(10, 6).requires_grad_(), torch.full((1, 1), alpha, dtype=F64, requires_grad=True)

@@ -51,6 +51,7 @@ def test_the_exponential_limit_is_softmax():
     assert ratio.log().abs().max() > bound / 50  # and it isn't softmax itself
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("masked", [False, True])
 def test_gradients_of_both_orders(masked):
@@ -158,6 +159,7 @@ def test_hessian_by_forward_over_reverse():
 
 
 # What torch itself does when its compiler is imported.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 @pytest.mark.parametrize(("backend", "masked"), [("inductor", False), ("aot_eager", True)])
 def test_compiled_equals_eager(backend, masked):

@@ -1,6 +1,6 @@
 """Random models of every score and estimator against scans and minimisers that share no search with the package.
 
-A hundred models each here, a thousand (and two thousand posteriors of linear attention) in the slow tests.
+A hundred models each here, a thousand (and two thousand posteriors of linear attention) in the nightly ones.
 """
 
 import json
@@ -74,12 +74,13 @@ def check_normalised(name, count, seed):
     assert np.all((action.order(z, p[owner])[1] > -1e-9) & (action.order(z, p[owner])[1] <= 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NORMALISED)
 def test_no_scan_finds_less_or_more(name):
     check_normalised(name, 100, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", NORMALISED)
 def test_no_scan_finds_less_or_more_in_a_thousand_models(name):
     check_normalised(name, 1000, 2)
@@ -110,7 +111,7 @@ def test_no_grid_of_linear_attention_finds_less(key_dim):
     check_linear_map(key_dim, 60, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("key_dim", [None, 5])
 def test_no_grid_of_linear_attention_finds_less_in_a_thousand_models(key_dim):
     check_linear_map(key_dim, 1000, 2)
@@ -161,11 +162,12 @@ def check_linear_posterior(count, seed):
         assert np.all(np.diff(found.action) > -1e-9 * (1 + abs(lowest)))
 
 
+@pytest.mark.slow
 def test_no_minimiser_over_pattern_and_noise_finds_less():
     check_linear_posterior(25, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_minimiser_over_pattern_and_noise_finds_less_in_two_thousand_models():
     check_linear_posterior(2000, 1)
 
@@ -261,6 +263,7 @@ def test_a_description_is_plain_json(score):
     assert (described["branches"][0]["start"] is None) == (score == "linear")
 
 
+@pytest.mark.slow
 def test_no_model_with_a_broken_number_has_a_minimum():
     for name, score in (("linear", "linear"), ("softmax", "softmax"), ("entmax", "entmax")):
         for estimator in ("map", "posterior") if name == "linear" else ("map",):

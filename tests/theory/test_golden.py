@@ -12,7 +12,7 @@ import pytest
 from benchmarks.golden import KEPT, deviations, numbers_of
 
 RECORDS = json.loads(KEPT.read_text())
-#: Every so many models are compared in an ordinary run, all of them with the slow tests.
+#: Every so many models are compared in an ordinary run, all of them in the nightly job.
 STEP = 10
 
 
@@ -27,11 +27,12 @@ def moved(records):
     return found
 
 
+@pytest.mark.slow
 def test_every_tenth_model():
     assert not moved(RECORDS[::STEP])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")  # of the flatness of a curve, where it is a kink
 def test_all_models():
     assert not moved([record for number, record in enumerate(RECORDS) if number % STEP])

@@ -24,6 +24,7 @@ def test_a_temperature_is_a_narrower_prior():
     np.testing.assert_allclose(cold, wide, rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3.0, 20.0])
 def test_the_scale_b_of_ssa_is_a_wider_prior(n):
     scores = [{"name": "ssa", "n": n, "b": b} for b in (0.8, 1.0)]

@@ -136,6 +136,7 @@ def check_global(model, found, exhaustive):
     assert found >= exhaustive - 1e-5 * abs(exhaustive) - rounding, model
 
 
+@pytest.mark.slow
 def test_softmax_global_minimum_agrees_with_exhaustive_search_on_1000_models():
     for model in random_models("softmax", 1000, seed=1):
         minima = find_minima(model)
@@ -144,6 +145,7 @@ def test_softmax_global_minimum_agrees_with_exhaustive_search_on_1000_models():
         check_global(model, minima.action[0], lowest(lambda gap, m=model: softmax_action(gap, m), [gaps]))
 
 
+@pytest.mark.slow
 def test_linear_global_minimum_agrees_with_exhaustive_search_on_1000_models():
     angles = np.concatenate([sign * np.geomspace(1e-6, np.pi / 2, 60) for sign in (-1, 1)])
     angles = np.concatenate([angles, np.pi / 2 - np.geomspace(1e-6, 0.5, 30), -np.pi / 2 + np.geomspace(1e-6, 0.5, 30)])

@@ -73,6 +73,7 @@ def test_much_data_at_a_high_temperature_are_infinitely_many():
     assert deviations[0] > 0.02
 
 
+@pytest.mark.slow
 def test_heads_trained_on_drawn_data():
     """Twice the copying of infinite data, and a lower energy: both are the sampling force's."""
     model = HEAD.at(L=64, P=23.0)

@@ -35,6 +35,7 @@ def test_forms_belong_to_scores():
         closed_forms_of("P3", Softmax())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("score", "V", "errors"),
     [
@@ -111,6 +112,7 @@ def test_scales_enter_as_the_model_says(score):
     np.testing.assert_allclose(each(numbers(score, sigma_w=0.7, sigma_g=1.3, kappa=2.5)), 2.5 * base, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_scaling_of_other_scores():
     law = scaling_law(Model(V=8, L=2, score=SSA(n=4, b=1)), "P_star", "L", 2.0 ** np.arange(8, 21, 3))
     assert compare_laws(law)[0].law == "any_regime"

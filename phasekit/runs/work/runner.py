@@ -299,8 +299,8 @@ class _Run:
         running = [group.id for group in groups if group.id in claimed]
         for group in running:
             self._strike(group, 1)
-        for job in lost.culprits:
-            self._strike(job.group, _STRIKES + _STRIKES_ALONE)
+        for job in lost.culprits:  # or it lay beside the one that kills on a worker that died: alone, it shows
+            self._strike(job.group, _STRIKES)
         self.monitor.remark(f"a worker died; {len(running)} ensembles are handed out again ({lost})")
 
     def _strike(self, group: str, count: int) -> bool:

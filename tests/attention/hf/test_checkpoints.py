@@ -246,6 +246,7 @@ def test_learned_values_of_a_model(build):
     assert all(sorted(one) == ["b", "n"] for one in values.values())
 
 
+@pytest.mark.slow
 def test_without_transformers_one_line_names_the_extra():
     code = "import sys; sys.modules['transformers'] = None; import phasekit.attention.hf"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

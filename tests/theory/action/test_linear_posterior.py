@@ -42,6 +42,7 @@ def random_models(count, seed):
         yield V, L, {**numbers, "P": float(scale * np.exp(rng.uniform(-1, 3)))}
 
 
+@pytest.mark.slow
 def test_lowest_minimum_is_that_of_the_unreduced_action():
     """40 random models, 8 starts each, in all four variables."""
     rng = np.random.default_rng(1)

@@ -103,6 +103,7 @@ def brute_minima(model, action, p):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [*(LINEAR.at(P=P) for P in (60, 160, 240, 700)), LINEAR.at(P=260, key_dim=3), SOFTMAX.at(P=200), SOFTMAX.at(P=500)],
@@ -177,6 +178,7 @@ def test_fewer_dimensions_than_copying_needs():
     assert bound < free < 1.3 * bound
 
 
+@pytest.mark.slow
 def test_jumps_are_where_actions_cross():
     values = find_transitions(LINEAR).values
     for jump in values["jumps"]:
@@ -207,12 +209,14 @@ def test_softmax_jump_and_its_window():
         assert (np.argmin(energies) == 0) == lowest
 
 
+@pytest.mark.slow
 def test_vocabulary_beyond_the_context_copies_at_once():
     values = find_transitions(LINEAR.at(V=40)).values
     assert values["P2"] is None
     assert [jump["to"] for jump in values["jumps"]] == ["copying"]
 
 
+@pytest.mark.slow
 def test_a_grid_has_the_jumps_of_its_models():
     """Two models that differ in κ alone have the same theory at the same P/κ."""
     table = transition_table(LINEAR.grid(kappa=[0.8, 1.6]))
@@ -223,6 +227,7 @@ def test_a_grid_has_the_jumps_of_its_models():
     assert float(star[0]) == pytest.approx(find_transitions(SOFTMAX).values["P_star"])
 
 
+@pytest.mark.slow
 def test_linear_jumps_grow_as_the_cube_root_of_the_key_dimension():
     """Exactly, from d = L on: all that depends on d is √d/σ_g against P^(3/2)."""
     one, eight = (find_transitions(LINEAR.at(key_dim=d)).values for d in (8, 64))
@@ -241,6 +246,7 @@ def test_networks_agree(score):
     assert data[name].values == pytest.approx(float(minima.order_parameters[name][0]), rel=0.03)
 
 
+@pytest.mark.slow
 def test_one_dimension_pools_only():
     values = find_transitions(LINEAR.at(key_dim=1)).values
     assert values["P2"] is None

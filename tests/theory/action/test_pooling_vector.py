@@ -130,6 +130,7 @@ def unreduced(x, model):
     return data + width + entropy / 2 + L**2 * (L - 1) * cG**2 / (2 * unit)
 
 
+@pytest.mark.slow
 def test_lowest_minimum_is_that_of_the_unreduced_action():
     rng = np.random.default_rng(4)
     for _ in range(12):
@@ -145,6 +146,7 @@ def test_lowest_minimum_is_that_of_the_unreduced_action():
         assert float(found.action[0]) == pytest.approx(lowest, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("P", [30, 120])
 def test_against_hmc(P):
     """Two data sets: the loss within 3 %, s² and s₂ within a quarter (V = 4 is small); a scalar c1 has twice the s²."""
@@ -164,6 +166,7 @@ def test_against_hmc(P):
         assert error < 0.2 * chains.mean()
 
 
+@pytest.mark.slow
 def test_there_is_no_onset_and_every_output_says_what_is_approximate():
     model = Model(V=4, L=12, **TOKENS)
     found = find_transitions(model, "posterior")
@@ -233,6 +236,7 @@ def test_pooling_grows_without_a_jump_as_in_samples():
     assert (np.diff(s2) < 1.5 * np.diff(ends.mean(1))).all()
 
 
+@pytest.mark.slow
 def test_means_are_found_in_random_models():
     rng = np.random.default_rng(7)
     for _ in range(20):

@@ -49,6 +49,7 @@ def test_row_averages_against_dense_quadrature(described, tilt):
     assert found.q == pytest.approx(q, abs=0.004)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", ["softmax", "ssa"])
 @pytest.mark.parametrize("sigma_g", [1e-6, 1e-3, 0.1])
 def test_rows_of_narrow_logits_against_draws_from_the_prior(score, sigma_g):
@@ -114,6 +115,7 @@ def test_agrees_with_sampled_heads(P, aG, q, loss):
     assert float(found.loss[0]) == pytest.approx(loss, abs=0.02)
 
 
+@pytest.mark.slow
 def test_first_order_at_64_smooth_at_16():
     found = find_transitions(Model(V=8, L=64), "posterior")
     assert found.order == "first"
@@ -136,6 +138,7 @@ def test_first_order_at_64_smooth_at_16():
     assert 200 < smooth.values["P_x"] < 300  # aG passes 0.1 at 239
 
 
+@pytest.mark.slow
 def test_coverage_without_data_is_that_of_prior_heads():
     """A ratio of means; the mean of the ratio is 0.679. At L = 4 a mode counted twice would show."""
     action, model = RowPosterior(get_score("softmax")), Model(V=8, L=4, P=1e-6)
@@ -149,6 +152,7 @@ def test_coverage_without_data_is_that_of_prior_heads():
     assert error < 5e-4
 
 
+@pytest.mark.slow
 def test_numbers_of_the_score_are_an_axis():
     """Two values of n in one grid, against each alone."""
     model = Model(V=8, L=16, P=150.0, score={"name": "ssa", "n": 2.0, "b": 1.0})
@@ -158,6 +162,7 @@ def test_numbers_of_the_score_are_an_axis():
         assert float(both.action[k, 0]) == pytest.approx(float(alone.action[0]), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_difference_of_branches_is_within_its_error():
     """Rows of another seed give the same P* within the standard error that the action states."""
     action, other = RowPosterior(get_score("softmax")), row_sample(get_score("softmax"), 64, 8.0, 1.0, 1.0, seed=1)

@@ -60,6 +60,7 @@ def energy_of_all_rows(model):
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("described", SCORES, ids=lambda d: d["name"])
 def test_no_attention_matrix_has_less_energy_than_two_levels(described):
     """From six kinds of starts, at several P around the transition: rows could switch one after another, but don't."""
@@ -104,6 +105,7 @@ def test_temperature_rescales_the_prior(T):
     assert hot["P_star"] == pytest.approx(find_transitions(Model(V=8, L=64, sigma_g=1 / T)).values["P_star"], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("described", "L", "P_star", "digits"),
     [
@@ -118,6 +120,7 @@ def test_jumps(described, L, P_star, digits):
     assert found.values["P_star"] == pytest.approx(P_star, abs=digits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("described", [{"name": "sparsemax"}, {"name": "entmax", "alpha": 2.5}])
 def test_a_minimum_in_the_kink(described):
     """With a large vocabulary the data still pull when the copy entry has all the weight: the minimum sits there."""
@@ -172,6 +175,7 @@ def test_close_to_the_kink():
     assert found.order_parameters["aG"][0] <= 1
 
 
+@pytest.mark.slow
 def test_mixture_of_one_score_with_itself_is_that_score():
     alone = find_transitions(Model(V=8, L=64, score=SSA)).values
     twice = find_transitions(Model(V=8, L=64, score={"name": "mixture", "scores": [SSA, SSA]})).values

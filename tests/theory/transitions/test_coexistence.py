@@ -25,6 +25,7 @@ FAMILIES = {
 DISTANCES = np.geomspace(1e-7, 1e-3, 13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 def test_rows_of_models_up_to_an_endpoint(name):
     """A cusp: the jump closes as √d, the barrier as d², the window as d^(3/2), and every model has its numbers."""
@@ -69,6 +70,7 @@ def test_areas_and_actions_give_the_same_jump(distance, monkeypatch):
         assert getattr(areas, name) == pytest.approx(getattr(actions, name), abs=1e-3 * apart)
 
 
+@pytest.mark.slow
 def test_exponents_do_not_hang_on_last_digits():
     """Numbers that are shifted by 1e-13 stand for those that another processor rounds differently."""
     for shift in (1 - 3e-13, 1 - 1e-13, 1.0, 1 + 1e-13, 1 + 3e-13):

@@ -28,6 +28,7 @@ def cusp(V, L, start):
         return mpmath.findroot(equations, start, tol=1e-50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("L", "known"), [(64, 1.872), (128, 1.585)])
 def test_a_cusp_in_forty_digits(L, known):
     found = critical_endpoint(Model(V=8, L=L, score=SSA), Family("n", (1.1, 4)))
@@ -57,6 +58,7 @@ def test_temperature_moves_the_endpoint_as_a_change_of_the_prior_does():
     )
 
 
+@pytest.mark.slow
 def test_numbers_that_move_together():
     """b = 1/n, where SSA becomes softmax as n grows: above the endpoint first order, below a crossover."""
     tied = Family("n", (1.2, 40), line=lambda n: {"n": n, "b": 1 / n})
@@ -88,6 +90,7 @@ def test_refusals(model, family, what):
         critical_endpoint(model, family)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "family"),
     [(Model(V=8, L=64, score=SSA), Family("n", (1.2, 4))), (Model(V=8, L=64), Family("L", (6, 40)))],

@@ -26,6 +26,7 @@ from phasekit.theory.transitions import crossover as crossovers
 LINEAR = Model(V=8, L=24, score="linear")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "estimator", "passages"),
     [
