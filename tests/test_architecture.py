@@ -32,6 +32,7 @@ def test_every_folder_has_its_storey():
     assert folders == {room for storey in STOREYS for room in storey}
 
 
+@pytest.mark.slow
 def test_imports_go_down():
     storey = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}
     ground = -1  # files that lie directly in phasekit/

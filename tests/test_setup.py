@@ -61,6 +61,7 @@ def test_every_direct_requirement_is_pinned_and_the_pin_allowed(constraints):
         assert requirement.specifier.contains(constraints[name]), (name, requirement, constraints[name])
 
 
+@pytest.mark.slow
 def test_every_imported_package_is_a_direct_requirement():
     own = {"phasekit", "derivations", "figures", "benchmarks", "tests"}
     files = [path for folder in [*own, ".ci"] for path in (ROOT / folder).rglob("*.py")]
@@ -116,6 +117,7 @@ def test_versions_installed_here_are_the_pinned_ones(constraints):
     assert installed == constraints
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "forbidden"),
     [

@@ -284,6 +284,7 @@ def test_autocast_changes_nothing_inside_the_lean_path(draw, run):
         close(got, want, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_dropout_falls_on_the_weights_with_the_stated_probability(small_blocks, path):
     """With V = 1 the output is Σ_j weight_j·kept_j/(1 − p): its mean is 1, its variance p/(1 − p)·Σ weight².

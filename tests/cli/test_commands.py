@@ -84,6 +84,7 @@ def test_diagram_writes_data_pictures_and_tables(phasekit, tmp_path):
     assert f"wrote {tmp_path / 'diagram.png'}" in shown.out
 
 
+@pytest.mark.slow
 def test_a_diagram_names_its_phases_and_takes_a_row_for_each_point(phasekit, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr("phasekit.drawing.plotting.save", lambda figure, *_: drawn.append(figure) or [])
@@ -133,6 +134,7 @@ def test_a_number_of_a_score_may_be_an_axis_of_diagrams_and_scaling_laws(phaseki
     assert phasekit(*law, "-o", tmp_path).status == 0
 
 
+@pytest.mark.slow
 def test_a_diagram_without_P_as_an_axis(phasekit, tmp_path):
     axes = ["--x", "L=16:64:3", "--y", "V=8,16"]
     assert phasekit("diagram", "-P", 500, *axes, "-o", tmp_path).status == 0

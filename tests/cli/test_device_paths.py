@@ -11,6 +11,7 @@ def two_paths(monkeypatch):
     monkeypatch.setattr(device_paths, "_PATHS", device_paths._PATHS[::3])
 
 
+@pytest.mark.slow
 def test_the_cpu_agrees_with_itself(capsys):
     assert cli.run(["check-device", "--device", "cpu"]) == 0
     printed = capsys.readouterr().out
@@ -21,6 +22,7 @@ def test_the_cpu_agrees_with_itself(capsys):
     assert ", 0 disagree" in printed
 
 
+@pytest.mark.slow
 def test_a_wrong_device_path_is_caught(capsys, monkeypatch):
     """A float32 product that loses a thousandth, as reduced precision on a GPU would."""
     from phasekit.heads.energy_moments import MomentEnergy

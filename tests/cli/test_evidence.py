@@ -90,6 +90,7 @@ def test_susceptibility_beside_theory(phasekit):
         assert point["variance"] == pytest.approx(point["theory"], rel=0.5)
 
 
+@pytest.mark.slow
 def test_warning(phasekit):
     arguments = ["evidence", "warning", *HEAD, "-P", "4,6,8,12,16,24,32", "--event", 20, *SHORT]
     outcome = phasekit(*arguments, "--json")

@@ -13,6 +13,7 @@ MINIMA = ["minima", "-V", "8", "-L", "16", "-P", "256"]
 PHASEKIT = [sys.executable, "-c", "from phasekit.cli import main; main()"]
 
 
+@pytest.mark.slow
 def test_json_alone_reaches_standard_output(process):
     result = process(*MINIMA, "--json")
     assert result.returncode == 0
@@ -27,6 +28,7 @@ def test_wrong_usage_exits_2_without_a_traceback(process):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_package_can_be_run_as_a_module(tmp_path):
     (tmp_path / "own_score.py").write_text(
         "from phasekit.scores import Softmax\nclass Own(Softmax):\n    name = 'own'\n"
@@ -68,6 +70,7 @@ def test_a_reader_that_leaves_early_is_no_error():
     os.close(write)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize("arguments", [MINIMA, [*MINIMA, "--json"], ["minima", "--help"], ["--version"]])
 def test_a_full_disk_behind_standard_output_is_one_line(process, arguments):
@@ -76,6 +79,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(process, arguments):
     assert (result.returncode, result.stderr) == (2, "error: [Errno 28] No space left on device\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_error(closed):
     for arguments, status in ((MINIMA, 0), (MINIMA[:3], 2)):

@@ -21,6 +21,7 @@ def test_names_and_titles_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     assert all(derivation.title in line for derivation, line in zip(DERIVATIONS.values(), lines, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DERIVATIONS)
 def test_every_derivation_prints_its_steps(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     derive(name, latex=False)

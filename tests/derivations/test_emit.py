@@ -50,6 +50,7 @@ def test_emitted_files_are_formatted() -> None:
     assert subprocess.run(command, capture_output=True).returncode == 0
 
 
+@pytest.mark.slow
 def test_emitted_modules_need_no_sympy() -> None:
     code = (
         "import sys; from phasekit.theory.action.generated import linear_map, softmax_map, thresholds; "

@@ -35,6 +35,7 @@ def test_pooling_jump_at_large_context(inputs):
     )
 
 
+@pytest.mark.slow
 def test_pooling_jump_is_at_half_of_the_gain_and_its_spinodal_below():
     found = jumps(V=2, L=400, score="linear", key_dim=16)
     strength, _, ratio = nuclear.pooling_jump()
@@ -62,6 +63,7 @@ def test_copying_within_few_dimensions_needs_the_same_data():
     assert jumps(V=8, L=64, score="linear", key_dim=256)["P2"] == pytest.approx(more * 4 ** (1 / 3), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_softmax_jump():
     for length, error in ((64, 0.02), (1024, 0.002)):
         fields = {"V": 8, "L": length, "key_dim": length}

@@ -103,6 +103,7 @@ def test_linear_values(linear_points: Any) -> None:
     assert worst(g, [averages[2] for averages in exact_averages], sizes) < TOLERANCE
 
 
+@pytest.mark.slow
 def test_linear_derivatives(linear_points: Any) -> None:
     arguments, points = linear_points
     wanted: dict[str, list[Any]] = {name: [] for name in ("1", "G", "11", "1G", "GG")}

@@ -108,6 +108,7 @@ def test_the_same_picture_gives_the_same_bytes(tmp_path):
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
+@pytest.mark.slow
 def test_a_failure_keeps_all_old_files(tmp_path, monkeypatch):
     old = plotting.save(picture(), {"P": X}, tmp_path / "a")
     before = [path.read_bytes() for path in old]
@@ -128,6 +129,7 @@ def test_a_full_disk_is_reported_as_such(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_tables_of_every_kind(tmp_path):
     dataset = xr.Dataset({"S": (("L", "P"), [[1.0, 2.0], [3.0, np.nan]])}, coords={"L": [4, 8], "P": [1.0, 2.0]})
     csv = plotting.save(picture(), dataset, tmp_path / "a")[2]

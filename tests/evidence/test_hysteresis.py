@@ -41,6 +41,7 @@ def test_the_verdict_inside_the_loop_is_coexistence(softmax):
     assert [set(well.starts) for well in inside.wells[0]] == [{"up"}, {"down"}]
 
 
+@pytest.mark.slow
 def test_linear_attention_has_no_loop():
     """Its two ways are independent chains of one law, so that the area is zero within its error."""
     method = HMC(step=0.3, leaps=6)

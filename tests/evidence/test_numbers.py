@@ -58,6 +58,7 @@ def test_a_chain_that_does_not_move_has_no_indicators():
         early_warning(series(draws), 10.0)
 
 
+@pytest.mark.slow
 def test_windows_that_stand_still_are_not_to_be_trusted():
     draws = np.full((3, 2, 20), 0.1)
     with warnings.catch_warnings():

@@ -83,6 +83,7 @@ def test_heads_against_quadrature(score, exact):
         assert float(found.error[k]) < 0.05 * variance
 
 
+@pytest.mark.slow
 def test_a_head_below_its_onset_has_the_inverse_hessian_of_theory():
     """Many rows (L = 16) and half of P1: second moments within the few per cent of leading order."""
     model = Model(V=8, L=16, P=115, score="linear")

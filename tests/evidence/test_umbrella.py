@@ -130,6 +130,7 @@ def test_barrier_of_a_double_well_against_quadrature():
     assert wells.high == pytest.approx(1, abs=0.15)
 
 
+@pytest.mark.slow
 def test_a_barrier_that_some_replicas_never_saw_is_not_known():
     found = free_energy(well_windows(draws=60), bins=24, bootstrap=4)
     top = int(np.argmin(np.abs(found.profile.a.to_numpy() - barrier(found).top)))
@@ -152,6 +153,7 @@ def exact_windows(centres, stiffness, seed=0):
     return xr.Dataset(data, {"centre": ("window", centres)}, {"order": "aG", "stiffness": stiffness})
 
 
+@pytest.mark.slow
 def test_windows_that_do_not_overlap_make_no_free_energy():
     """They said F(1) − F(−1) = −0.03 ± 0.46, and "one well": it is 4, with a barrier of 9."""
     with pytest.raises(NotJoined, match=r"windows at -1 and 1 overlap by .*, less than 0\.03"):

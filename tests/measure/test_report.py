@@ -89,6 +89,7 @@ def test_the_command(run, made_up, capsys):
     assert "S =" in printed
 
 
+@pytest.mark.slow
 def test_what_cannot_be_located_is_said_with_exit_status_1(run, made_up, capsys):
     store = run(made_up(at=(0.2, 0.3)))
     assert cli.run(["measure", str(store.path), "--json"]) == 1

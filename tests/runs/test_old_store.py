@@ -88,6 +88,7 @@ def assert_same(now, then, rtol, tasks=None):
     pd.testing.assert_frame_equal(now[list(then.columns)], then, rtol=rtol, atol=1e-12, check_dtype=False)
 
 
+@pytest.mark.slow
 def test_it_is_read_with_the_same_numbers(old):
     store, before, _ = old
     assert list(store.problems()) == []

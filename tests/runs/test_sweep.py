@@ -105,6 +105,7 @@ def test_bad_axes_are_refused_in_one_line(text):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_multiples_are_of_each_models_own_threshold(tmp_path):
     tasks = expand(read(GOOD, tmp_path))
     assert len(tasks) == 2 * 5 * 3
@@ -115,6 +116,7 @@ def test_multiples_are_of_each_models_own_threshold(tmp_path):
     assert len({task.id for task in tasks}) == len(tasks)
 
 
+@pytest.mark.slow
 def test_multiples_of_the_jump_or_else_of_the_steepest_point(tmp_path):
     """1.5-entmax jumps, sparsemax doesn't: one axis serves both."""
     models = [Model(V=8, L=64, score=score) for score in ({"name": "entmax", "alpha": 1.5}, "sparsemax")]
@@ -231,6 +233,7 @@ def test_presets_that_change_tables_to_something_else_are_one_line(written, pres
     assert all(line.startswith("x.toml: ") and "\n" not in line for line in refused.value.mistakes)
 
 
+@pytest.mark.slow
 def test_only_a_sweep_imports_modules_by_name():
     """Names in a store may come from anybody: what they name is found if it was imported already, and not otherwise."""
     code = """
@@ -253,6 +256,7 @@ print("tests.runs.own_score" in sys.modules)
     assert (found, imported) == ("Probe", "True")
 
 
+@pytest.mark.slow
 def test_workers_have_the_users_own_classes(run, written):
     description = {**written(seeds=1), "model": {"V": 8, "score": "tests.runs.own_score:Mine"}}
     summary, store, _ = run(description)

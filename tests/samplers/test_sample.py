@@ -293,6 +293,7 @@ def test_progress_ends_at_the_end():
     assert calls[-1] == (22, 22)
 
 
+@pytest.mark.slow
 def test_theory_of_the_posterior(seed):
     """Two cheap rows of docs/theory.md, section 9: HMC at V = 8, L = 16, on data of its own.
 
@@ -327,6 +328,7 @@ def test_chains_go_on_where_others_ended():
         sample(model, still, draws=1, initial=Samples(xr.DataTree.from_dict({"posterior": first.posterior})))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_the_version_before_is_resumed(tmp_path):
     """It numbered its tensors, and its header had another format."""
     path, now = tmp_path / "run.npz", {"position W": "position 0", "position G": "position 1"}

@@ -109,6 +109,7 @@ DOCTORED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "mistake", "wrong"), DOCTORED, ids=[f"{name}: {what}" for name, what, _ in DOCTORED])
 def test_a_doctored_bound_is_caught(name, mistake, wrong):
     theorem = doctored(name, **wrong)
@@ -126,6 +127,7 @@ def test_a_doctored_bound_is_caught(name, mistake, wrong):
     assert inputs.keys() == theorem.domain.variables.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.name)
 def test_the_true_bounds_are_kept(theorem):
     for side in verify([theorem], 1500, seed=11, starts=3, steps=15):
@@ -146,6 +148,7 @@ def test_the_same_seed_finds_the_same_and_another_seed_other_rows():
     assert worst(2, ["ssa-imbalance-uniform"])["ssa-imbalance-uniform"] != both["ssa-imbalance-uniform"]
 
 
+@pytest.mark.slow
 def test_the_adversary_finds_what_chance_misses():
     # violated only where c = −Δ/2 to several digits
     narrow = doctored("ssa-imbalance-uniform", upper=at(imbalance.largest_G, n=lambda n: n * (1 - 1e-11)))

@@ -264,6 +264,7 @@ def test_gradients_of_cosformer():
     assert torch.autograd.gradgradcheck(function, (q, k))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in ON_LOGITS if SCORES[name].learnable or "scores" in SCORES[name].describe()]
 )
@@ -322,6 +323,7 @@ def test_strides_do_not_matter(name):
         assert torch.allclose(score.rows(z.mT.contiguous().mT), score.rows(z), rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_ROWS)
 def test_symbolic_rows_are_the_rows(name):
     score = SCORES[name]
@@ -342,6 +344,7 @@ def test_symbolic_rows_are_the_rows(name):
     assert torch.allclose(torch.tensor(computed, dtype=torch.float64), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_ROWS)
 def test_symbolic_two_level_rows_are_the_rows(name):
     score = SCORES[name]

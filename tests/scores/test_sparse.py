@@ -62,6 +62,7 @@ def test_learned_alpha_has_the_packages_gradient(masked):
         assert torch.allclose(one, other.sum_to_size(one.shape), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("excess", [0.0, 1e-9, 1e-6, 0.99 * NEAR_SOFTMAX, 1.01 * NEAR_SOFTMAX, 1e-3, 0.1])
 def test_alpha_near_one(excess):
     """The package gives NaN at 1 and loses digits near it; softmax is the limit, and both sides of the switch agree."""

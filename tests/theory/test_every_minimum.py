@@ -162,7 +162,7 @@ def check_linear_posterior(count, seed):
         assert np.all(np.diff(found.action) > -1e-9 * (1 + abs(lowest)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_minimiser_over_pattern_and_noise_finds_less():
     check_linear_posterior(25, 0)
 

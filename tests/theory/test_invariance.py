@@ -35,6 +35,7 @@ def test_the_scale_b_of_ssa_is_a_wider_prior(n):
     np.testing.assert_allclose(scaled, wide, rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", ["softmax", "temperature", {"name": "ssa", "n": 3}, "entmax"])
 def test_only_the_ratio_of_P_to_kappa_counts(score):
     kappa = 10.0 ** np.arange(-8, 9, 4)
@@ -60,6 +61,7 @@ def test_entmax_at_alpha_1_is_softmax():
     assert grid[0] == pytest.approx(823.00965745, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_a_large_n_of_ssa_is_softmax():
     for n in (1e3, 1e6, 1e9):
         found = find_transitions(Model(**HEAD, score={"name": "ssa", "n": n, "b": 1 / n}))

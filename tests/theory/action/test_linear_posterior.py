@@ -68,6 +68,7 @@ def test_derivatives_of_the_reduced_action():
             np.testing.assert_allclose(jet.hessian[..., k, i], curvature, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_onset_is_the_golden_ratio_times_the_maps_at_large_L():
     model = Model(V=8, L=2**14, score="linear")
     ratio = find_transitions(model, "posterior").values["P1"] / find_transitions(model).values["P1"]

@@ -166,6 +166,7 @@ def test_free_minimisation_finds_the_same_lowest_energy(model):
     assert free[0] == pytest.approx(theory, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_fewer_dimensions_than_copying_needs():
     """Softmax logits of rank below L − 1 cost no less than the full pattern's theory at the same d says."""
     model = SOFTMAX.at(P=600, key_dim=4)
@@ -194,6 +195,7 @@ def test_jumps_are_where_actions_cross():
     assert values["jumps"][0]["spinodals"][1] is None  # no pattern: a minimum for ever
 
 
+@pytest.mark.slow
 def test_softmax_jump_and_its_window():
     values = find_transitions(SOFTMAX).values
     (jump,) = values["jumps"]

@@ -46,6 +46,7 @@ def test_data_action_is_that_of_a_dense_readout():
         assert pooled_field.loss(*averages, *data) == pytest.approx(bias + spread, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_noise_is_that_of_heads_drawn_mode_by_mode():
     """Heads whose groups of modes have variances of their own, on random sequences: E[φφᵀ] in three directions.
 

@@ -36,6 +36,7 @@ def quadrature(score, theta, eta, sigma_g):
     return np.log(weight.sum() / prior.sum()), (weight @ g) / weight.sum(), (weight @ q) / weight.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("described", SCORES, ids=lambda d: d["name"])
 @pytest.mark.parametrize("tilt", [(0.0, 0.0), (2.0, -3.0), (12.0, -9.0)])
 def test_row_averages_against_dense_quadrature(described, tilt):

@@ -197,6 +197,7 @@ def test_scores_without_a_theory_say_why(described, why):
         find_transitions(Model(V=8, L=64, score=described))
 
 
+@pytest.mark.slow
 def test_smooth_scores():
     assert find_transitions(Model(V=8, L=64, score={"name": "ssa", "n": 1.5, "b": 1.0})).order == "crossover"
     sparse = find_transitions(Model(V=8, L=64, score="sparsemax"))

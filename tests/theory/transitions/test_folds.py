@@ -57,6 +57,7 @@ def test_jump_solves_the_coexistence_equations(L, P_star, alphas):
         assert (low, high) == pytest.approx(alphas, abs=6e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("L", "window"), [(64, (698.5, 1269.3)), (16, None), (512, None)])
 def test_spinodals_solve_the_fold_equations(L, window):
     found = find_transitions(Model(V=8, L=L, score="softmax"))

@@ -134,6 +134,7 @@ def test_one_model_without_a_minimum_is_flagged_and_leaves_the_others_alone(monk
         find_transitions(LINEAR.at(L=16))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("score", "L"),
     [({"name": "ssa", "n": 4.0, "b": 1.0}, 32), ({"name": "entmax", "alpha": 1.5}, 32), ("sparsemax", 16)],
