@@ -143,7 +143,10 @@ class House:
 
     @cached_property
     def keys(self) -> list[str]:
-        """Places that look a threshold up in a dictionary whose keys depend on the order of the transition."""
+        """Places that look a threshold up in a dictionary whose keys depend on the order of the transition.
+
+        By the names of such dictionaries: ``values``, ``found``, …; tables, which have all columns, aren't meant.
+        """
         return [
             f"{path.relative_to(self.root)}:{node.lineno}"
             for path, tree in self.trees.items()
@@ -152,6 +155,7 @@ class House:
             and isinstance(node.slice, ast.Constant)
             and node.slice.value in THRESHOLDS
             and isinstance(node.ctx, ast.Load)
+            and re.search(r"(values|found|ends|thresholds|transitions)$", ast.unparse(node.value))
         ]
 
     def table(self) -> dict[str, int]:

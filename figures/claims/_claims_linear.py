@@ -109,7 +109,8 @@ def copying(preset: Preset) -> Iterator[Row]:
             confirmed(abs(found.value - claimed) <= max(0.005, found.drift), "holds"),
         )
     model = Model(V=8, L=24, score="linear", inputs="token+position")
-    P1, P2 = (find_transitions(model).values[name] for name in ("P1", "P2"))
+    transitions = find_transitions(model)
+    P1, P2 = (transitions.passage(name).P for name in ("P1", "P2"))
     P = np.geomspace(P1 * 1.001, 100 * P2, 2000)
     minima = find_minima(model.grid(P=P))
     loss, branches = minima.loss[:, 0], minima.count[np.searchsorted(P, P2)]

@@ -57,7 +57,7 @@ def jump(preset: Preset) -> Iterator[Row]:
             verdict=confirmed(fits[law].rms > 5 * fits["self_consistent"].rms, "worse than the self-consistent form"),
         )
     square = [
-        float(find_transitions(Model(V=L, L=L)).values["P_star"]) / (L * math.log(L) ** 2) for L in (64, 1024, 4096)
+        float(find_transitions(Model(V=L, L=L)).passage("P_star").P) / (L * math.log(L) ** 2) for L in (64, 1024, 4096)
     ]
     yield Row(
         "C3",
@@ -83,20 +83,20 @@ def jump(preset: Preset) -> Iterator[Row]:
 def _jump_at_64(preset: Preset) -> Iterator[Row]:
     model, networks = networks_of_one(preset, "softmax_transition")
     found = find_transitions(model)
-    values = found.values
-    low, high = values["spinodals"]
+    passage = found.passage("P_star")
+    low, high = passage.spinodals
     where = f"V = {model.V}, L = {model.L}"
     yield Row(
         "C3",
         f"P* and spinodals ({where})",
-        f"{values['P_star']:.2f}; two minima for {low:.1f} < P < {high:.1f}",
-        values["P_star"],
+        f"{passage.P:.2f}; two minima for {low:.1f} < P < {high:.1f}",
+        passage.P,
         verdict=f"{found.order} order",
     )
-    at = networks["P"][(networks["P"] - values["P_star"]).abs().idxmin()]
+    at = networks["P"][(networks["P"] - passage.P).abs().idxmin()]
     here = networks[(networks["P"] == at) & networks["fate"].isin(["kept", "higher energy"])]
     for name in ("aG", "loss"):
-        before, after = values["jump"][name]
+        before, after = passage.jump[name]
         uniform, copy = (here[here["aG"] < 0.05][name], here[here["aG"] >= 0.05][name])
         yield Row(
             "C3",

@@ -19,8 +19,7 @@ from figures.posterior.posterior_transitions import CRITICAL
 from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
 from phasekit.drawing.presets import Preset
 from phasekit.evidence import Loop
-from phasekit.model import Model
-from phasekit.theory.transitions import find_transitions
+from phasekit.theory.transitions import Transitions, find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,13 +31,13 @@ COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw both panels."""
-    parts, values = [], {}
+    parts, transitions = [], {}
     with style():
         figure, panels = new_figure(2, height=5.0)
         for axes, (model, loop) in zip(panels, loops(preset), strict=True):
             score = model.score.name
-            values[score] = find_transitions(model, "posterior").values
-            rows = pd.concat([sampled(loop), _theory(model, values[score], loop, preset)], ignore_index=True)
+            transitions[score] = find_transitions(model, "posterior")
+            rows = pd.concat([sampled(loop), _theory(transitions[score], loop, preset)], ignore_index=True)
             parts.append(rows[rows["quantity"].isin(NAMES)].assign(score=score))
             _draw(axes, parts[-1])
             area, error = loop.area()
@@ -50,9 +49,9 @@ def main(out: Path, preset: Preset) -> list[Path]:
             axes.set_title(f"{score} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
             axes.set(xlabel="$P$", xscale="log")
         upper, lower = panels
-        mark_transition(upper, values["linear"]["P1"], "P1")
-        mark_transition(lower, values["softmax"]["P_star"], "P_star")
-        shade_window(lower, values["softmax"]["spinodals"])
+        mark_transition(upper, transitions["linear"].passage("P1").P, "P1")
+        mark_transition(lower, transitions["softmax"].passage("P_star").P, "P_star")
+        shade_window(lower, transitions["softmax"].passage("P_star").spinodals)
         upper.set(ylabel="root mean square", ylim=(0, None))
         lower.set(ylabel="$a_G$", ylim=(-0.02, None))
         for axes, ticks in ((upper, (50, 100, 200, 400)), (lower, (400, 700, 1000, 1500, 2500))):
@@ -82,16 +81,16 @@ def sampled(loop: Loop) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _theory(model: Model, values: dict[str, Any], loop: Loop, preset: Preset) -> pd.DataFrame:
+def _theory(found: Transitions, loop: Loop, preset: Preset) -> pd.DataFrame:
     """Return rows of the theory's branches: way "theory", branch 0 with the lowest action."""
     P = loop.data.P.to_numpy()
-    special = [*values.get("spinodals", ()), values.get("P_star", P[0])]
+    special = [x for passage in found.passages if passage.window for x in (*passage.window, passage.P)]
     at = np.unique(np.concatenate([np.geomspace(P[0], P[-1], preset.slow_points), special]))
-    rows = theory_rows(model, tuple(at.tolist())).rename(columns={"theory": "value"}).assign(way="theory")
+    rows = theory_rows(found.model, tuple(at.tolist())).rename(columns={"theory": "value"}).assign(way="theory")
     squares = rows["quantity"].isin(("c1_c1", "cG_cG"))
     rows.loc[squares, "value"] = np.sqrt(rows.loc[squares, "value"])
-    if "P1" in values:
-        critical = rows["P"].between(CRITICAL[0] * values["P1"], CRITICAL[1] * values["P1"])
+    if not found.model.score.normalised:
+        critical = rows["P"].between(*(factor * found.passage("P1").P for factor in CRITICAL))
         rows.loc[critical, "value"] = np.nan
     return rows
 

@@ -201,7 +201,7 @@ def rates_text(rates: pd.DataFrame) -> pd.DataFrame:
 
 @cache
 def _thresholds(model: Model) -> dict[str, float]:
-    return {name: P for name, P in find_transitions(model).values.items() if name in SYMBOLS}
+    return {passage.name: passage.P for passage in find_transitions(model).passages}
 
 
 def _draw_order(axes: Axes, model: Model, networks: pd.DataFrame) -> list[pd.DataFrame]:

@@ -124,21 +124,24 @@ def table_text(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _draw(axes: Axes, found: Transitions, rows: pd.DataFrame) -> None:
     """Draw one model: lines of the theory, points of HMC and of Adam, and the transition."""
-    values, onset = found.values, 0.0
+    onset = 0.0
     line = rows[rows["kind"] == "theory"].sort_values("P")
-    if "P1" in values:  # linear attention: the second minimum, with cG < 0, is not sampled from these starts
-        line, onset = line[line["branch"] == 0], find_transitions(found.model).values["P1"]
+    if (
+        not found.model.score.normalised
+    ):  # linear attention: the second minimum, with cG < 0, is not sampled from these starts
+        at = found.passage("P1").P
+        line, onset = line[line["branch"] == 0], find_transitions(found.model).passage("P1").P
         draw_theory(axes, line["P"], line["value"].mask(critical(line["P"], found)), color=POSTERIOR)
-        ends = [factor * values["P1"] for factor in CRITICAL]
+        ends = [factor * at for factor in CRITICAL]
         axes.axvspan(*ends, color="0.93", linewidth=0, zorder=-1, label="theory outside its range")
-        mark_transition(axes, values["P1"], "P1")
+        mark_transition(axes, at, "P1")
     else:
-        name = "P_star" if found.order == "first" else "P_x"
-        mark_transition(axes, values[name], name)
-        if found.order == "first":
-            shade_window(axes, values["spinodals"], "two minima")
+        (passage,) = found.passages
+        mark_transition(axes, passage.P, passage.name)
+        if passage.window is not None:
+            shade_window(axes, passage.window, "two minima")
         for _, part in line.groupby("low"):
-            best = (part["branch"] == 0) | np.isclose(part["P"], values[name], rtol=1e-9)  # both are lowest at P*
+            best = (part["branch"] == 0) | np.isclose(part["P"], passage.P, rtol=1e-9)  # both are lowest at P*
             draw_theory(axes, part["P"], part["value"], branch="metastable", color=POSTERIOR)
             draw_theory(axes, part["P"], part["value"].where(best), color=POSTERIOR)
     covered = line["P"][line["P"] > onset]

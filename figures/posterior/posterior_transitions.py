@@ -54,27 +54,26 @@ def main(out: Path, preset: Preset) -> list[Path]:
 
 def theory_lines(found: Transitions, P: pd.Series, preset: Preset) -> pd.DataFrame:
     """Return the branches of the posterior over a range of P; softmax: at its spinodals and P* too."""
-    ends = found.values
     grid = np.geomspace(P.min(), P.max(), 3 * preset.slow_points // 2)
-    special = [*ends.get("spinodals", ()), *([ends["P_star"]] if "P_star" in ends else [])]
+    special = [x for passage in found.passages if passage.window for x in (*passage.window, passage.P)]
     return theory_rows(found.model, tuple(np.unique([*grid, *special]).tolist()))
 
 
 def critical(P: pd.Series, found: Transitions) -> pd.Series:
     """Say where the theory of linear attention is outside its range, around P1."""
-    return P.between(*(factor * found.values["P1"] for factor in CRITICAL))
+    return P.between(*(factor * found.passage("P1").P for factor in CRITICAL))
 
 
 def _draw(axes: Axes, rows: pd.DataFrame, found: Transitions) -> None:
     """Draw theory and samples; of linear attention the square roots of second moments."""
     root = not found.model.score.normalised
     if root:
-        mark_transition(axes, found.values["P1"], "P1")
+        mark_transition(axes, found.passage("P1").P, "P1")
     else:
-        name = "P_star" if found.order == "first" else "P_x"
-        mark_transition(axes, found.values[name], name)
-        if found.order == "first":
-            shade_window(axes, found.values["spinodals"])
+        (passage,) = found.passages
+        mark_transition(axes, passage.P, passage.name)
+        if passage.window is not None:
+            shade_window(axes, passage.window)
     for name, part in rows.groupby("quantity"):
         colour = COLOURS[str(name)]
         theory = part[part["kind"] == "theory"].sort_values("P")

@@ -81,10 +81,10 @@ def _panel(
     """Draw theory and networks of one score, and return the numbers."""
     found = find_transitions(model)
     first = found.order == "first"
-    at = found.values["P_star" if first else "P_x"]
+    at = found.passage("P_star" if first else "P_x").P
     theory = _lines(axes, model, found, at)
     if first:
-        low, high = found.values["spinodals"]
+        low, high = found.passage("P_star").spinodals
         shade_window(axes, (low / at, high / at))
     tables = [theory]
     if model.score.name == "sparsemax":
@@ -110,7 +110,7 @@ def _lines(axes: Axes, model: Model, found: Transitions, at: float) -> pd.DataFr
     """Draw the lowest minimum solid and others dashed; a jump leaves a gap."""
     P = at * np.geomspace(*RANGE, NODES)
     if found.order == "first":
-        inside, (low, high) = at * np.array([1 - 1e-7, 1 + 1e-7]), found.values["spinodals"]
+        inside, (low, high) = at * np.array([1 - 1e-7, 1 + 1e-7]), found.passage("P_star").spinodals
         P = np.unique(np.concatenate([P, inside, np.linspace(low, high, 40)[1:-1]]))
     rows = minima_rows(model, P)
     branches: tuple[Branch, ...] = ("global", "metastable")

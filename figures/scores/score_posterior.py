@@ -57,7 +57,7 @@ def _panel(axes: Axes, model: Model, chains: pd.DataFrame, preset: Preset) -> pd
     at, first = threshold(found), found.order == "first"
     sampled, theory = ends(chains), _theory(model, found, at, preset)
     if first:
-        shade_window(axes, found.values["spinodals"])
+        shade_window(axes, found.passage("P_star").spinodals)
     mark_transition(axes, at, "P_star" if first else "P_x")
     for _, part in theory.groupby("line"):
         part = part.sort_values("P")
@@ -83,18 +83,18 @@ def ends(chains: pd.DataFrame) -> pd.DataFrame:
 
 def threshold(found: Transitions) -> float:
     """Return P*, or the steepest point."""
-    return float(found.values["P_star"] if found.order == "first" else found.values["P_x"])
+    return float(found.passage("P_star").P if found.order == "first" else found.passage("P_x").P)
 
 
 def _theory(model: Model, found: Transitions, at: float, preset: Preset) -> pd.DataFrame:
     """Return the branches: "only" one minimum, or "low" and "high" between the spinodals."""
     P = at * np.geomspace(*RANGE, preset.slow_points)
     if found.order == "first":
-        low, high = found.values["spinodals"]
+        low, high = found.passage("P_star").spinodals
         P = np.unique(np.concatenate([P, [low * (1 + 1e-6), at, high * (1 - 1e-6)]]))
     rows = theory_rows(model, tuple(P.tolist()))
     rows = rows[rows["quantity"] == "aG"]
     if found.order != "first":
         return rows.assign(line="only")
-    middle = float(np.mean(found.values["jump"]["aG"]))
+    middle = float(np.mean(found.passage("P_star").jump["aG"]))
     return rows.assign(line=np.where(rows["theory"] > middle, "high", "low"))

@@ -59,7 +59,7 @@ def passage(model: Model, rows: pd.DataFrame, size: Size | None) -> dict[str, ob
     """Compare the networks of one model with its theory."""
     found = find_transitions(model)
     first = found.order == "first"
-    at = found.values["P_star" if first else "P_x"]
+    at = found.passage("P_star" if first else "P_x").P
     near, ends = beside_theory(model, rows), gaps(rows)
     off = near.assign(off=near["U"] / near["theory_U"] - 1)
     means = off.groupby(["P", "branch"])["off"].mean()
@@ -80,7 +80,7 @@ def passage(model: Model, rows: pd.DataFrame, size: Size | None) -> dict[str, ob
     if size is not None and size.measured is not None:
         row |= {"measured": size.measured.value, "measured_error": size.measured.total_error}
     if first:
-        low, high = found.values["jump"]["aG"]
+        low, high = found.passage("P_star").jump["aG"]
         apart = ends[ends["apart"]]
         closest = apart[apart["P"] == _closest(apart["P"], at)]
         row |= {
@@ -89,8 +89,8 @@ def passage(model: Model, rows: pd.DataFrame, size: Size | None) -> dict[str, ob
             "jump_at": closest["P"].iloc[0] if len(closest) else math.nan,
             "found_low": closest["low"].mean(),
             "found_high": closest["high"].mean(),
-            "spinodal_low": found.values["spinodals"][0] / at,
-            "spinodal_high": found.values["spinodals"][1] / at,
+            "spinodal_low": found.passage("P_star").spinodals[0] / at,
+            "spinodal_high": found.passage("P_star").spinodals[1] / at,
         }
     share = ends.groupby("P")["apart"].mean()
     row["apart"] = "; ".join(f"{P / at:.3g}: {value:.0%}" for P, value in share.items())

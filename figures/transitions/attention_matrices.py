@@ -48,8 +48,10 @@ def main(out: Path, preset: Preset) -> list[Path]:
         figure, panels = new_figure(2, 3, height=4.6)
         for axes_row, (name, shown) in zip(panels, SHOWN.items(), strict=True):
             model, networks = networks_of_one(preset, name)
-            matrices, values = kept(preset, name, "A"), find_transitions(model).values
-            chosen = [one_of(networks, factor * values[threshold], fate) for factor, threshold, fate, _ in shown]
+            matrices, found = kept(preset, name, "A"), find_transitions(model)
+            chosen = [
+                one_of(networks, factor * found.passage(threshold).P, fate) for factor, threshold, fate, _ in shown
+            ]
             weights = [matrices[network["task"]][network["member"]] for network in chosen]
             largest = max(float(A.max()) for A in weights)
             for axes, A, network, (*_, title) in zip(axes_row, weights, chosen, shown, strict=True):
@@ -61,7 +63,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
             for axes in axes_row[1:]:
                 axes.set_yticklabels([])
             bar = figure.colorbar(image, ax=axes_row, location="bottom", aspect=40, pad=0.02)
-            where = ", ".join(f"{SYMBOLS[name]} = {P:.0f}" for name, P in values.items() if name in SYMBOLS)
+            where = ", ".join(f"{SYMBOLS[passage.name]} = {passage.P:.0f}" for passage in found.passages)
             bar.set_label(f"weight, {model.score.name} attention ({where})")
             bar.set_ticks([tick for tick in TICKS if tick <= largest])
             bar.ax.xaxis.set_major_formatter("{x:g}")

@@ -39,19 +39,19 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the three landscapes above each other."""
-    thresholds = find_transitions(MODEL).values
+    found = find_transitions(MODEL)
     tables = []
     with style():
         figure, panels = new_figure(3, height=5.6, sharex=True, sharey=True)
         for axes, (name, (threshold, factor)) in zip(panels, SIZES.items(), strict=True):
-            P = float(round(factor * thresholds[threshold]))
+            P = float(round(factor * found.passage(threshold).P))
             grid = landscape(MODEL.at(P=P), (preset.points, FINER * preset.points))
             minima = minima_of(MODEL.at(P=P))
             image = _draw(axes, grid, minima)
             relation = {
-                "below": f"$P$ = {P:.0f} $<$ {SYMBOLS['P1']} = {thresholds['P1']:.1f}",
+                "below": f"$P$ = {P:.0f} $<$ {SYMBOLS['P1']} = {found.passage('P1').P:.1f}",
                 "between": f"{SYMBOLS['P1']} $<$ $P$ = {P:.0f} $<$ {SYMBOLS['P2']}",
-                "above": f"$P$ = {P:.0f} $>$ {SYMBOLS['P2']} = {thresholds['P2']:.0f}",
+                "above": f"$P$ = {P:.0f} $>$ {SYMBOLS['P2']} = {found.passage('P2').P:.0f}",
             }[name]
             axes.set_title(relation, loc="left")
             tables += [grid.assign(kind="landscape"), minima.assign(kind="minimum", S_above_minimum=np.nan)]

@@ -44,16 +44,14 @@ def picture(sweep: str, out: Path, preset: Preset) -> list[Path]:
     model, networks = networks_of_one(preset, sweep)
     found = find_transitions(model)
     theory = theory_rows(found, networks["P"].min(), networks["P"].max())
-    thresholds = found.values
     kept, filtered = draw_rows(networks), networks[networks["fate"] == "higher energy"]
     with style():
         figure, panels = new_figure(3, height=5.2, sharex=True, height_ratios=[1.6, 1.2, 1.0])
         for axes, names in zip(panels, (("c1", "cG"), ("loss",), ("coverage",)), strict=True):
             for name in names:
                 _draw(axes, name, theory, kept, filtered)
-            for threshold in ("P1", "P2"):
-                if thresholds[threshold] is not None:
-                    mark_transition(axes, thresholds[threshold], threshold, symbol=axes is panels[0])
+            for passage in found.passages:
+                mark_transition(axes, passage.P, passage.name, symbol=axes is panels[0])
         upper, middle, lower = panels
         upper.set_ylabel(f"{LABELS['c1']}, {LABELS['cG']}")
         middle.axhline(1 - 1 / model.V, color="0.6", linewidth=0.6, linestyle=(0, (1, 1)), zorder=0)
@@ -78,7 +76,7 @@ def picture(sweep: str, out: Path, preset: Preset) -> list[Path]:
 
 def theory_rows(found: Transitions, smallest_P: float, largest_P: float) -> pd.DataFrame:
     """Return all minima against P, the transitions among the points; the theory's coverage is 1 by construction."""
-    thresholds = [P for P in found.values.values() if P is not None]
+    thresholds = [passage.P for passage in found.passages]
     P = np.unique([*np.geomspace(smallest_P, largest_P, 300), *thresholds])
     rows = minima_rows(found.model, P)
     return rows.assign(kind="theory", coverage=np.where(rows["copying_share"].notna(), 1.0, np.nan))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from phasekit.errors import InputError
 from phasekit.model import Estimator, Model, given_model
 from phasekit.theory.action import action_for
 from phasekit.theory.transitions.course import course_of
@@ -39,6 +40,20 @@ class Transitions:
     def threshold(self, name: str) -> float | None:
         """Return the P of the passage that goes by a name ("P_star"); None if there is none."""
         return next((passage.P for passage in self.passages if passage.name == name), None)
+
+    def passage(self, name: str) -> Passage:
+        """Return the passage that goes by a name.
+
+        Raises
+        ------
+        InputError
+            If this model has none of that name.
+        """
+        for passage in self.passages:
+            if passage.name == name:
+                return passage
+        known = ", ".join(passage.name for passage in self.passages) or "none at all"
+        raise InputError("passage", name, f"this model has none; it has {known}")
 
     @property
     def values(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from phasekit.errors import InputError
 from phasekit.model import Parameters
 from phasekit.theory.action.base import Action, Point
 
@@ -73,6 +74,19 @@ class Passage:
     after: State
     window: tuple[float, float] | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def spinodals(self) -> tuple[float, float]:
+        """Between which P both minima of a jump exist.
+
+        Raises
+        ------
+        InputError
+            For a passage that isn't a jump.
+        """
+        if self.window is None:
+            raise InputError("passage", self.name, f"is no jump but {self.kind}: it has no spinodals")
+        return self.window
 
     @property
     def jump(self) -> dict[str, list[float]]:
