@@ -1,8 +1,18 @@
 """Settings of property tests: the same examples in every run, unless the nightly job asks for new ones."""
 
+import getpass
+import os
+import tempfile
+from pathlib import Path
+
 from hypothesis import settings
 
 # No deadline: a loaded machine is no error. `--hypothesis-profile=rotating --hypothesis-seed=N` draws other examples.
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("rotating", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile("fixed")
+
+# torch keeps what its compiler made for one instruction set and takes it for another: a folder for each.
+_instructions = os.environ.get("ATEN_CPU_CAPABILITY", "own")
+_compiled = Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}_{_instructions}"
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(_compiled))
