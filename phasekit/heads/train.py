@@ -13,6 +13,7 @@ from phasekit import __version__
 from phasekit.checkpoint import Pause, load_checkpoint, save_checkpoint
 from phasekit.checks import real_number
 from phasekit.device import describe_device, resolve_device, resolve_dtype, suitable_threads
+from phasekit.errors import InputError
 from phasekit.heads.adam import Adam, AdamEnsemble, Progress
 from phasekit.heads.build import EnergyPath, build_energy
 from phasekit.heads.energy import Energy
@@ -87,6 +88,8 @@ def train(
     minimum, and they are flagged. Ensembles of small heads run on one CPU thread, which is fastest for them.
     """
     datasets = draw_datasets(models, data_seeds)
+    if not isinstance(settings, Adam):
+        raise InputError("settings", settings, "must be phasekit.heads.Adam(...)")
     tolerance = real_number("tolerance", tolerance, above=0)
     population = Population.of(datasets, starts, members, seed)
     place, precision = resolve_device(device), resolve_dtype(dtype)

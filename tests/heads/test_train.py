@@ -185,3 +185,8 @@ def test_wrong_arguments_are_refused(arguments, field):
 def test_a_model_needs_P():
     with pytest.raises(InputError, match=r"^P = "):
         train(MODEL.at(P=None))
+
+
+def test_settings_that_are_none_are_one_line():
+    with pytest.raises(InputError, match=r"settings = .*: must be phasekit\.heads\.Adam"):
+        train(Model(V=4, L=8, P=20.0, score="linear"), settings={"steps": 2})
