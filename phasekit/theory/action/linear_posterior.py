@@ -18,7 +18,7 @@ from phasekit.theory.action.search import polish
 #: Patterns smaller than this are none (z is measured in the prior's standard deviations).
 _NOTHING = 1e-6
 #: Where descents begin: angles of z, radii in units of the largest one, and ln(variance/σ_g²).
-_DIRECTIONS = np.append(np.arctan([-30.0, -3.0, -0.5, 0.0, 0.3, 1.0, 3.0, 30.0]), np.pi / 2)
+_DIRECTIONS = np.append(np.arctan([-60.0, -20.0, -9.0, -5.0, -3.0, -1.5, -0.5, 0.0, 0.3, 1.0, 3.0, 30.0]), np.pi / 2)
 _RADII = np.geomspace(3e-3, 1.0, 14)
 _LOG_NOISE = np.array([0.0, -1.0, -3.0, -5.0, -8.0])
 

@@ -157,3 +157,12 @@ def test_entropy_of_noise_that_data_leave_alone_or_squeeze_out(P, sigma_g):
             entropy += number * (ratio - 1 - mpmath.log(ratio)) / 2
     # Next to ρ = σ_g² the entropy is quadratic in what ρ, rounded to 1e-16 of itself, differs by.
     assert float(noise.entropy) == pytest.approx(float(entropy), rel=1e-12, abs=1e-20)
+
+
+def test_the_metastable_minimum_with_negative_copying_is_found():
+    """Between the directions that descents began from at first."""
+    model = Model(V=7, L=8, P=415.2165410566543, score="linear", sigma_w=0.7266103971248982, sigma_g=1.2258459986012538)
+    found = find_minima(model.at(kappa=0.5641789727674662), "posterior")
+    assert found.action.tolist() == pytest.approx([197.3860001686936, 269.7637430633164], rel=1e-9)
+    assert found.order_parameters["cG"][1] == pytest.approx(-0.46235, abs=1e-5)
+    assert found.converged.all()
