@@ -121,9 +121,8 @@ def _at_nodes(box: Array, x: Array, p: Parameters, counts: tuple[int, int], step
         flat = np.concatenate([flat[:, :2], (-c * rest * on_g / stiffness)[:, None]], axis=-1)
         logs = relaxed(flat, each, logs, _SETTLED)
     action = action_at(flat, logs, each) + np.log(flat[:, 0] * flat[:, 1]) + np.log(stiffness) / 2
-    seen = np.concatenate(
-        [np.repeat(x[:, :2], nodes.shape[1], axis=0), flat[:, 2:]], axis=-1
-    )  # s is that of the minimum
+    # g²/q is taken at the minimum's s: at s near 0 any cG looks like copying.
+    seen = np.concatenate([np.repeat(x[:, :2], nodes.shape[1], axis=0), flat[:, 2:]], axis=-1)
     other_side = (copying_share(seen, each) < 0.5).reshape(models, -1) != (copying_share(x, p) < 0.5)[:, None]
     shape = (models, nodes.shape[1])
     return flat.reshape(*shape, 3), np.where(other_side, np.inf, action.reshape(shape)), logs.reshape(*shape, 3)

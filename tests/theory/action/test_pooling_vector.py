@@ -251,3 +251,26 @@ def test_means_are_found_in_random_models():
         assert abs(g) <= np.sqrt(q) + s / L
         assert found.loss[0] > 0
         assert 0 < found.coverage[0] <= 1
+
+
+def test_a_head_that_copies_has_the_cG_of_its_minimum():
+    """Its amplitudes hardly fluctuate, so that means are values at the minimum."""
+    found = find_minima(Model(V=4, L=12, P=2500, **TOKENS), "posterior")
+    assert found.order_parameters["cG"][0] == pytest.approx(found.coordinates["cG"][0], rel=0.02)
+    assert found.averages["s"][0] == pytest.approx(found.coordinates["s"][0], rel=0.02)
+
+
+@pytest.mark.parametrize(("V", "L"), [(4, 6), (3, 20)])
+def test_without_data_q_is_that_of_heads_drawn_from_the_prior(V, L):
+    found = find_minima(Model(V=V, L=L, P=1e-9, sigma_g=0.7, **TOKENS), "posterior")
+    rng, heads = np.random.default_rng(3), 3000
+    G = 0.7 * rng.normal(size=(heads, V + L, V + L))
+    tokens = rng.integers(V, size=(heads, L))
+    sizes = []
+    for head in range(heads):
+        seen = np.concatenate([np.eye(V)[tokens[head]], np.eye(L)], axis=1)
+        sizes.append(((seen @ G[head] @ seen.T / L) ** 2).sum() / L)
+    error = np.std(sizes) / np.sqrt(heads)
+    q = float(found.averages["q"][0])
+    assert q == pytest.approx(4 * 0.7**2 / L, rel=0.02)  # four entries of G make up a logit
+    assert q == pytest.approx(np.mean(sizes), abs=4 * error + 0.02 * q)
