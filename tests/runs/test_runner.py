@@ -11,6 +11,7 @@ import pytest
 import phasekit.runs.work.worker as worker_module
 from phasekit.errors import InputError
 from phasekit.model import Model
+from phasekit.provenance import commit
 from phasekit.runs.procedures import get_procedure
 from phasekit.runs.store.claims import claim
 from phasekit.runs.store.collect import collect
@@ -245,6 +246,7 @@ def test_how_a_result_was_made_is_recorded(run, written):
     assert record["threads"] == 1
     assert record["asked_device"] == "cpu"
     assert record["tasks_in_ensemble"] in (2, 3)
+    assert record["commit"] == commit()
     assert record["pid"] != os.getpid(), "workers write their results themselves"
     assert {"ensemble", "seconds", "finished", "host", "phasekit", "python", "dtype"} <= record.keys()
 

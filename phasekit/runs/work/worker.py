@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from phasekit import __version__
+from phasekit.provenance import commit
 from phasekit.runs.procedures import Outcome, Procedure, Stopped, Workplace
 from phasekit.runs.procedures.base import member_count
 from phasekit.runs.store.claims import claim
@@ -154,6 +155,7 @@ def _record(group: str, tasks: Sequence[Task], seconds: float, device: str) -> d
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "phasekit": __version__,
+        "commit": commit(),
         "python": ".".join(map(str, sys.version_info[:3])),
     }
 
