@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Public names and their rooms; imported on first use, so that `import phasekit` stays fast.
 _ROOMS = {

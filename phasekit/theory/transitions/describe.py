@@ -25,7 +25,7 @@ class Transitions:
     order : "second", "first", "crossover" or "none": what kind of transition the first passage is
     passages : tuple of Passage
         In order of P.
-    values : the passages as plain JSON values, as the command line prints them (docs/cli.md)
+    values : the passages as plain JSON values, as the command line prints them
     evidence : the numbers that decide the order, and a sentence that says how
     caveat : where this theory is known to be approximate, in one sentence; None if it is not
     """
