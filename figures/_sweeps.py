@@ -1,4 +1,6 @@
-"""The networks of figures and tables: those of the sweeps in ``sims/``, run as far as their stores don't hold them.
+"""The networks of figures and tables: those of the sweeps in ``sims/``, run as far as nobody has run them.
+
+What ``sims/archive`` holds is copied from there, and the rest computed.
 
 A store in ``build/runs`` has the name of its sweep, so that ``phasekit run sims/NAME.toml`` and the figures that show
 NAME share it, and several figures share a sweep. What a task's name is made from (model, data, procedure with its
@@ -15,13 +17,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from phasekit.drawing.presets import Preset
+from phasekit.drawing.presets import BEST, Preset
 from phasekit.measure import Measurement, measure_store
 from phasekit.model import Model
+from phasekit.runs.archive.start import best_preset, fill, tasks_of
 from phasekit.runs.store.collect import fates
+from phasekit.runs.store.plan import read_plans
 from phasekit.runs.store.store import Finished, Store
 from phasekit.runs.sweeps.description import Sweep, load_sweep
-from phasekit.runs.sweeps.expand import expand
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.backends import Backend, LocalProcesses
 from phasekit.runs.work.progress import watching
@@ -51,7 +54,7 @@ def measured(preset: Preset, name: str, *, own_data: bool = False) -> list[Measu
     ``own_data`` says whether to compute the onset of the data too (see :class:`phasekit.measure.Size`).
     """
     sweep, store, _ = finished(preset, name)
-    return measure_store(store, f"{sweep.name}:{preset.name}", collapse_resamples=0, own_data=own_data)
+    return measure_store(store, f"{sweep.name}:{sweep.preset}", collapse_resamples=0, own_data=own_data)
 
 
 def networks(preset: Preset, *names: str) -> dict[Model, pd.DataFrame]:
@@ -104,10 +107,15 @@ def finished(preset: Preset, name: str) -> tuple[Sweep, Store, list[Task]]:
     RuntimeError
         If tasks failed, or the run was interrupted.
     """
-    sweep = load_sweep((preset.sims or ROOT / "sims") / f"{name}.toml", preset.name)
-    store = Store.create((preset.runs or ROOT / "build" / "runs") / name)
-    tasks = expand(sweep)
-    if not {task.id for task in tasks} <= store.names():
+    file = (preset.sims or ROOT / "sims") / f"{name}.toml"
+    sweep = load_sweep(file, best_preset(file) if preset.name == BEST else preset.name)
+    folder = preset.runs or ROOT / "build" / ("scratch" if preset.scratch else "runs")
+    store = Store.create(folder / name)
+    tasks, archive = tasks_of(sweep, store, scratch=preset.scratch)
+    if archive is not None:
+        fill(store, tasks, archive)
+    planned = any((plan.sweep, plan.preset) == (name, sweep.preset) for plan in read_plans(store))
+    if not planned or not {task.id for task in tasks} <= store.names():
         workers: Any = LocalProcesses() if preset.processes else ThisProcess()
         try:
             with watching() as monitor:

@@ -7,6 +7,7 @@ of one family by name. ``tests/test_describe.py`` holds every described thing to
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -213,6 +214,22 @@ class Registry(Generic[D]):
             fields = {**{str(key): value for key, value in description.items()}, **fields}
             description = fields.pop("name", None)
         return self.find(description)(**fields)
+
+
+def columns_of(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description as columns: a described thing inside it gives its name, and its fields with a prefix."""
+    columns: dict[str, Any] = {}
+    for field_name, value in described.items():
+        if isinstance(value, Mapping) and "name" in value:
+            inner = {f"{field_name}_{name}": _cell(entry) for name, entry in value.items() if name != "name"}
+            columns = {field_name: value["name"], **inner, **columns}
+        else:
+            columns[field_name] = _cell(value)
+    return columns
+
+
+def _cell(value: Any) -> Any:
+    return value if value is None or isinstance(value, int | float | str) else json.dumps(value)
 
 
 def _path(kind: type) -> str:

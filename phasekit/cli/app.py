@@ -6,6 +6,7 @@ import typer
 
 from phasekit import __version__
 from phasekit.cli import (
+    archive,
     check_device,
     compare,
     diagram,
@@ -58,6 +59,7 @@ app.command()(store.repair)
 app.command()(measure.measure)
 app.command()(figures.figures)
 app.command()(check_device.check_device)
+app.add_typer(archive.archive, name="archive")
 app.add_typer(evidence.evidence, name="evidence")
 
 

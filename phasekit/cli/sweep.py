@@ -16,6 +16,7 @@ from phasekit.errors import InputError
 from phasekit.extras import require
 
 if TYPE_CHECKING:
+    from phasekit.runs.archive.file import Archive
     from phasekit.runs.store.store import Store
     from phasekit.runs.sweeps.description import Sweep
     from phasekit.runs.sweeps.task import Task
@@ -40,6 +41,9 @@ def run(
     device: Annotated[str, typer.Option("--device", help="cpu, cuda, or auto (GPUs where there are any).")] = "cpu",
     backend: Annotated[str, typer.Option("--backend", help="local (joblib) or dask.")] = "local",
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="Address of a Dask scheduler.")] = None,
+    begin: Annotated[
+        str, typer.Option("--from", help="archive: start from archived results; scratch: compute everything.")
+    ] = "archive",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")] = False,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run tasks again that failed before.")] = False,
@@ -50,40 +54,46 @@ def run(
     Stop it however you like, and run it again: nothing that is finished is done twice. Exit status 1 if tasks failed
     or are broken, 130 if it was interrupted.
     """
+    from phasekit.runs.archive.start import fill, forget_archived, tasks_of
     from phasekit.runs.store.store import Store
     from phasekit.runs.sweeps.description import SweepErrors, load_sweep
-    from phasekit.runs.sweeps.expand import expand
 
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells set it for what a script puts into the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     one_of("backend", backend, BACKENDS)
     one_of("device", device, ("cpu", "cuda", "auto"))
+    one_of("from", begin, ("archive", "scratch"))
     for name, count in (("jobs", jobs), ("threads", threads)):
         if count is not None:
             whole_number(name, count, 1)
     _check_cluster(backend, scheduler, jobs)
     try:
         description = load_sweep(sweep, preset)
-        tasks = expand(description)
+        folder = store or Path("build/runs") / description.name
+        tasks, archive = tasks_of(description, Store(folder), scratch=begin == "scratch")
     except SweepErrors as errors:
         for mistake in errors.mistakes:
             print(f"error: {mistake}", file=sys.stderr)
         raise typer.Exit(WRONG_USAGE) from None
-    folder = store or Path("build/runs") / description.name
     if dry_run:
-        _foretell(description, tasks, Store(folder), backend, jobs, threads, device, json)
+        _foretell(description, tasks, archive, Store(folder), backend, jobs, threads, device, json)
         return
     from phasekit.runs.work.backends import DaskCluster, LocalProcesses
     from phasekit.runs.work.progress import watching
     from phasekit.runs.work.runner import run_sweep
 
+    opened = Store.create(folder)
+    if begin == "scratch":
+        forget_archived(opened, tasks)
+    elif archive is not None and (copied := fill(opened, tasks, archive)):
+        print(f"{copied} of {len(tasks)} tasks are archived", file=sys.stderr)
     workers = DaskCluster(scheduler, threads or 1) if scheduler else LocalProcesses(jobs, threads, device)
     try:
         with watching() as monitor:
             summary = run_sweep(
                 description,
                 tasks,
-                Store.create(folder),
+                opened,
                 workers,
                 monitor,
                 device=device,
@@ -111,8 +121,8 @@ def _check_cluster(backend: str, scheduler: str | None, jobs: int | None) -> Non
 
 
 def _foretell(
-    sweep: Sweep, tasks: list[Task], store: Store, backend: str, jobs: int | None, threads: int | None, device: str,
-    json: bool,
+    sweep: Sweep, tasks: list[Task], archive: Archive | None, store: Store, backend: str, jobs: int | None,
+    threads: int | None, device: str, json: bool,
 ) -> None:  # fmt: skip
     """Say how many tasks there are, what is done already, and what the rest should cost with these processes."""
     from phasekit.cli.output import working
@@ -122,12 +132,18 @@ def _foretell(
 
     names = store.names() if store.exists() else set()
     failed = store.failed() if store.exists() else set()
-    missing = [task for task in tasks if task.id not in names | failed]
+    archived = set() if archive is None else {task.id for task in tasks if task.id in archive.tasks} - names
+    missing = [task for task in tasks if task.id not in names | failed | archived]
     workers, threads = (1, threads or 1) if backend == "dask" else workers_and_threads(jobs, threads, device)
     with working("measuring a few steps"):
         seconds, unknown = cost(missing, device, threads)
     done = sum(task.id in names for task in tasks)
-    counts = {"tasks": len(tasks), "done": done, "failed": len(failed & {task.id for task in tasks})}
+    counts = {
+        "tasks": len(tasks),
+        "done": done,
+        "archived": len(archived),
+        "failed": len(failed & {task.id for task in tasks}),
+    }
     counts["missing"] = len(missing)
     if json:
         measured = {"seconds": None if unknown else seconds, "threads": threads, "jobs": workers, "unknown": unknown}

@@ -185,7 +185,7 @@ def test_broken_results_are_reported_collected_around_and_repaired(command, stor
         (["collect", "STORE", "--out", "x.csv", "--sweep", "other"], ["sweep = 'other'", "probes:None"]),
         (["run", "SWEEP", "--backend", "ray"], ["backend = 'ray'", "local, dask"]),
         (["run", "SWEEP", "--device", "tpu"], ["device = 'tpu'", "cpu, cuda, auto"]),
-        (["run", "SWEEP", "--preset", "slow"], ["preset = 'slow'", "quick, full"]),
+        (["run", "SWEEP", "--preset", "slow"], ["preset = 'slow'", "quick, medium, full"]),
         (["run", "SWEEP", "--backend", "dask"], ["scheduler", "missing"]),
         (["run", "SWEEP", "--scheduler", "tcp://x"], ["goes with --backend dask"]),
         (["run", "SWEEP", "--jobs", "0"], ["jobs = 0", "at least 1"]),

@@ -176,7 +176,7 @@ def test_scores_and_inputs_may_be_axes(tmp_path):
         ('measure = "P_star"', 'measure = ["P1", "P9"]', ["measure", "P1, P2, P_star"]),
         ('along = "L"', 'along = "V"', ["along = 'V'", "must be an axis"]),
         ('measure = "P_star"', 'measure = "P9"', ["measure = 'P9'"]),
-        ("[preset.quick]", "[preset.fast]", ["preset = 'fast'", "quick, full"]),
+        ("[preset.quick]", "[preset.fast]", ["preset = 'fast'", "quick, medium, full"]),
         ("about =", "about", ["not TOML", "line 2"]),
     ],
 )

@@ -117,6 +117,8 @@ class Procedure(Description, ABC):
         Part of every task's id: raise it when the same settings no longer give the same numbers.
     theory : "map" or "posterior"
         The theory that its numbers are to be held against.
+    residues : tuple of str
+        Columns that say how near a solver came: noise, which differs between processors.
     takes : type
         The kind of model that it takes, a :class:`phasekit.describe.Description`: heads, unless it says otherwise.
     """
@@ -124,6 +126,7 @@ class Procedure(Description, ABC):
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
     theory: ClassVar[Estimator] = "map"
+    residues: ClassVar[tuple[str, ...]] = ("gradient_norm", "excess")
     takes: ClassVar[type[Description]] = Model
 
     def describe(self) -> dict[str, Any]:

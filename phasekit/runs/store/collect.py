@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phasekit.describe import Description
+from phasekit.describe import Description, columns_of
 from phasekit.errors import InputError
 from phasekit.extras import require
 from phasekit.fates import sort_networks
@@ -151,7 +151,7 @@ def _rows(entry: _Entry, beside: Mapping[str, Any]) -> pd.DataFrame:
     multiple = entry.task.record.get("multiple") or {}
     fixed = {
         "task": entry.id,
-        **_columns(entry.described),
+        **columns_of(entry.described),
         **{_MULTIPLE[name]: value for name, value in multiple.items() if name in _MULTIPLE},
         "data_seed": entry.task.parameters["data_seed"],
         "procedure": entry.name,
@@ -161,22 +161,6 @@ def _rows(entry: _Entry, beside: Mapping[str, Any]) -> pd.DataFrame:
     members = len(next(iter(values.values())))
     constant = {name: [value] * members for name, value in fixed.items()}
     return pd.DataFrame({**constant, **values, **{name: [value] * members for name, value in beside.items()}})
-
-
-def _columns(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a description as columns: a described thing inside it gives its name, and its fields with a prefix."""
-    columns: dict[str, Any] = {}
-    for field_name, value in described.items():
-        if isinstance(value, Mapping) and "name" in value:
-            inner = {f"{field_name}_{name}": _plain(entry) for name, entry in value.items() if name != "name"}
-            columns = {field_name: value["name"], **inner, **columns}
-        else:
-            columns[field_name] = _plain(value)
-    return columns
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, int | float | str) else json.dumps(value)
 
 
 def _theory(entries: Sequence[_Entry]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@
     STORE/failures/ID.json            the error that a task ended with
     STORE/staging/GROUP/ID/           results of an ensemble on their way to the workspace
     STORE/claims/ · checkpoints/      who works on what; states of unfinished ensembles
+    STORE/thresholds.json             what theory said when the sweep was expanded
     STORE/broken/                     where `phasekit repair` puts what isn't whole
 
 What is finished is what lies whole in ``workspace``: there is no index that could disagree with it. State point and
@@ -268,6 +269,12 @@ class Store:
                 self._move(self.staging / name)
             elif _left_behind(name):
                 shutil.rmtree(self.staging / name, ignore_errors=True)
+
+    def remove(self, task: str) -> None:
+        """Delete a task's result, so that it counts as missing."""
+        unique = self.staging / f".{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex}"
+        (self.workspace / task).rename(unique)
+        shutil.rmtree(unique, ignore_errors=True)
 
     def checkpoint(self, group: str) -> Path:
         """Return where the state of an unfinished ensemble is kept."""

@@ -6,6 +6,7 @@
     seeds = 8                            # data sets for each model: 0 … 7, or a list
     measure = "P_star"                   # what `phasekit measure` locates (optional): P1, P2, P_star, or a list
     along = "L"                          # the sizes that an exponent is fitted over (optional)
+    archive = ["A"]                      # arrays that go into an archive (optional)
 
     [model]                              # what all tasks share
     score = "softmax"                    # or a table: {name = "ssa", n = 3.0}
@@ -51,7 +52,7 @@ from phasekit.runs.procedures import Procedure, import_procedure
 from phasekit.runs.sweeps.axes import AxisValues, parse_values
 from phasekit.scores.registry import SCORES
 
-PRESETS = ("tiny", "quick", "full")
+PRESETS = ("tiny", "quick", "medium", "full")
 #: A sweep has no more tasks; a larger one would take minutes to say anything at all.
 MOST_TASKS = 1_000_000
 Threshold = Literal["P1", "P2", "P_star"]
@@ -78,6 +79,7 @@ class _Written(BaseModel):
     measure: Threshold | list[Threshold] | None = None
     along: Literal["V", "L"] | None = None
     group: int | None = Field(None, ge=1)
+    archive: list[str] = Field(default_factory=list)
     model: dict[str, Any] = Field(default_factory=dict)
     axes: dict[str, Any] = Field(default_factory=dict)
     procedure: dict[str, Any]
@@ -108,6 +110,8 @@ class Sweep:
         The axis that exponents are fitted along.
     group : int or None
         Tasks in an ensemble; measured if None.
+    archive : tuple of str
+        The arrays of its tasks that go into an archive; ``*`` stands for any letters.
     parts : tuple of Sweep
         If there are any, the sweep's tasks are theirs.
     """
@@ -123,6 +127,7 @@ class Sweep:
     measure: tuple[str, ...] = ()
     along: str | None = None
     group: int | None = None
+    archive: tuple[str, ...] = ()
     parts: tuple[Sweep, ...] = ()
 
 
@@ -195,7 +200,8 @@ def read_sweep(written: Mapping[str, Any], *, name: str, source: str, preset: st
         checked(_first_model, "model", kind, model, axes)
     if mistakes:
         raise SweepErrors(mistakes)
-    return Sweep(name, source, raw.about, preset, model, axes, seeds, procedure, measure, raw.along, raw.group)
+    kept = tuple(raw.archive)
+    return Sweep(name, source, raw.about, preset, model, axes, seeds, procedure, measure, raw.along, raw.group, kept)
 
 
 def _of_parts(raw: _Written, name: str, source: str, preset: str | None) -> Sweep:

@@ -180,7 +180,8 @@ class _Run:
         while True:
             plans = read_plans(self.store)
             planned = {task for plan in plans for group in plan.groups for task in group.tasks}
-            new = [task for task in self.tasks.values() if task.id not in planned]
+            there = planned | self.store.names()  # what came from an archive was planned elsewhere
+            new = [task for task in self.tasks.values() if task.id not in there]
             asked = (self.sweep.name, self.sweep.preset, tuple(self.tasks))
             if not new and any((plan.sweep, plan.preset, plan.tasks) == asked for plan in plans):
                 self.parameters = {task: found for plan in plans for task, found in plan.parameters.items()}

@@ -1,0 +1,104 @@
+"""Where a run starts: what its sweep asks for, and what the archive beside the sweep's file has of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from phasekit.errors import InputError
+from phasekit.runs.archive.file import Archive, archive_of, read_archive
+from phasekit.runs.procedures import Outcome
+from phasekit.runs.store.store import BrokenTask, Store
+from phasekit.runs.sweeps.canonical import hash_of
+from phasekit.runs.sweeps.description import Sweep, load_sweep
+from phasekit.runs.sweeps.expand import expand
+from phasekit.runs.sweeps.task import Task
+from phasekit.runs.sweeps.thresholds import Thresholds
+
+#: Under which key a record says the archive that a result was copied from.
+_FROM = "archive"
+#: The largest preset first: which one of an archive shows most.
+_BY_SIZE = ("full", "medium", "quick")
+
+
+def tasks_of(sweep: Sweep, store: Store, *, scratch: bool = False) -> tuple[list[Task], Archive | None]:
+    """Return a sweep's tasks, and the archive that has results which the store lacks, if there is one.
+
+    Thresholds of the theory are those that the store or the archive remembers; others are computed.
+
+    Raises
+    ------
+    InputError
+        As :func:`phasekit.runs.archive.file.read_archive`, and if the archive is another sweep's.
+    """
+    remembered = thresholds_of(store)
+    known, archive = Thresholds.read(remembered), None
+    if not scratch and not remembered.exists():
+        archive = _archive_for(sweep)
+        known.add(archive.thresholds if archive else Thresholds())
+    tasks = expand(sweep, known)
+    if store.exists():
+        known.write(remembered)
+    names = store.names() if store.exists() else set()
+    if scratch or all(task.id in names for task in tasks):
+        return tasks, None
+    return tasks, archive or _archive_for(sweep)
+
+
+def fill(store: Store, tasks: Iterable[Task], archive: Archive) -> int:
+    """Copy results from an archive to a store, those that it lacks of these tasks; return how many.
+
+    They say in their records that they came from the archive.
+    """
+    lacking = [task for task in tasks if task.id in archive.tasks and not store.has(task.id)]
+    outcomes = []
+    for task in lacking:
+        found = archive.tasks[task.id]
+        outcomes.append((task, Outcome(found.values, found.arrays, found.record)))
+    if outcomes:
+        name = f"{archive.sweep}.{archive.preset}"
+        store.commit(hash_of(name.encode()), outcomes, {_FROM: name}, durable=False)
+    return len(outcomes)
+
+
+def forget_archived(store: Store, tasks: Iterable[Task]) -> int:
+    """Remove from a store what was copied from an archive, so that it is computed; return how many."""
+    copied = [task.id for task in tasks if store.has(task.id) and came_from(store, task.id)]
+    for name in copied:
+        store.remove(name)
+    return len(copied)
+
+
+def came_from(store: Store, task: str) -> str | None:
+    """Return which archive a result in a store came from; None if it was computed there, or isn't whole."""
+    try:
+        return store.load(task).record.get(_FROM)
+    except BrokenTask:
+        return None
+
+
+def best_preset(file: Path) -> str:
+    """Return the largest preset of a sweep that is archived as a whole; "quick" if none is."""
+    for preset in _BY_SIZE:
+        if archive_of(file, preset).exists():
+            sweep = load_sweep(file, preset)
+            archive = _archive_for(sweep)
+            if archive is not None and all(task.id in archive.tasks for task in expand(sweep, archive.thresholds)):
+                return preset
+    return "quick"
+
+
+def _archive_for(sweep: Sweep) -> Archive | None:
+    path = archive_of(sweep.source, sweep.preset)
+    if not path.exists():
+        return None
+    archive = read_archive(path)
+    if (archive.sweep, archive.preset) != (sweep.name, sweep.preset or "full"):
+        what = f"{archive.sweep}, preset {archive.preset}, and not of {sweep.name}, preset {sweep.preset}"
+        raise InputError("archive", str(path), f"holds results of {what}")
+    return archive
+
+
+def thresholds_of(store: Store) -> Path:
+    """Return the file in which a store remembers what theory said."""
+    return store.path / "thresholds.json"
