@@ -4,19 +4,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PRESET ?= quick
+# Figures: what is archived and computed live (`make reproduce FROM=scratch` computes everything; PRESET=quick, full).
+PRESET ?= best
+FROM ?= archive
+JOBS ?= 2
+CHECK_SECONDS ?= 120
 INSTALLED := $(VENV)/.installed
 EXTRAS := networks,dev,bench,cluster,evidence,parquet,lm
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 
 # Many small arrays: one thread per process is fastest, and test workers must not fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-
-# A figure is drawn again when its script, the package or the pins change.
-SCRIPTS := $(wildcard figures/*/[!_]*.py)
-FIGURES := $(basename $(notdir $(SCRIPTS)))
-SOURCES := $(shell find $(wildcard phasekit derivations sims) -name '*.py' -o -name '*.toml') $(wildcard figures/_*.py figures/*/_*.py) phasekit/drawing/style.mplstyle
-DRAWN := $(FIGURES:%=build/figures/.%.$(PRESET))
 
 .PHONY: help install test quick lint reproduce gpu-check bench pins clean
 .DELETE_ON_ERROR:
@@ -25,7 +23,8 @@ help:
 	@echo "make install    set up .venv with the pinned packages"
 	@echo "make test       set up, check style and types, run the test suite (the nightly job runs more)"
 	@echo "make quick      set up, run most of the physics: about a minute"
-	@echo "make reproduce  set up, write every figure and table into build/ (PRESET=full for the long runs)"
+	@echo "make reproduce  set up, write every figure and table into build/ from theory and archived networks, check a sample"
+	@echo "                (FROM=scratch computes everything, PRESET=full the long runs, FIGURES='a b' draws only these)"
 	@echo "make gpu-check  compare every device path with its CPU reference (needs a GPU)"
 	@echo "make bench      print the measured ratios of benchmarks/"
 	@echo "make pins       write constraints.txt and environment.yml from what .venv holds"
@@ -58,13 +57,13 @@ lint: $(INSTALLED)
 	@$(BIN)/ruff format --quiet --check . || { $(BIN)/ruff format --check .; exit 1; }
 	@$(BIN)/mypy --no-error-summary
 
-reproduce: $(DRAWN)
+# Networks and samples come from sims/archive, and a random sample of them is computed again; theory is computed live.
+# From scratch every sweep uses all cores, so figures are drawn one after another.
+reproduce: $(INSTALLED)
+	@$(ONE_THREAD) $(BIN)/phasekit figures --changed --out build/figures --preset $(PRESET) --from $(FROM) \
+	    --jobs $(if $(filter scratch,$(FROM)),1,$(JOBS)) $(FIGURES)
 	@echo "Figures and tables are in build/figures."
-
-.SECONDEXPANSION:
-build/figures/.%.$(PRESET): $$(wildcard figures/*/$$*.py) $(SOURCES) $(INSTALLED)
-	@$(ONE_THREAD) $(BIN)/phasekit figures $* --out build/figures --preset $(PRESET)
-	@touch $@
+	@test $(FROM) = scratch || $(ONE_THREAD) $(BIN)/phasekit archive verify --seconds $(CHECK_SECONDS) --jobs $(JOBS)
 
 gpu-check: $(INSTALLED)
 	@$(BIN)/phasekit check-device

@@ -1,5 +1,7 @@
 """``phasekit figures`` finds scripts by their file names, runs them and says what they wrote."""
 
+import os
+
 import pytest
 
 GOOD = '''"""A picture of nothing."""
@@ -61,4 +63,34 @@ def test_a_broken_script_fails_alone(phasekit, scripts, tmp_path):
     assert outcome.status == 1
     assert "no ink" in outcome.err
     assert outcome.err.endswith("failed: broken\n")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["first.csv", "second.csv"]
+
+
+def test_what_is_cheap_comes_first_and_each_line_says_what_is_left(phasekit, scripts, tmp_path):
+    (scripts / "seconds.toml").write_text("first = 50\nsecond = 1\n")
+    lines = phasekit("figures", "--scripts", scripts, "--out", tmp_path / "out").out.splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["second", "first"]
+    assert "; 1 left, about" in lines[0]
+    assert "left" not in lines[1]
+
+
+def test_only_what_changed_is_drawn_again(phasekit, scripts, tmp_path):
+    arguments = ("figures", "--scripts", scripts, "--out", tmp_path / "out", "--changed")
+    assert phasekit(*arguments).out.count("\n") == 2
+    assert phasekit(*arguments).out == ""
+    assert phasekit(*arguments, "--preset", "full").out.count("\n") == 2
+    (tmp_path / "out" / ".first.quick").unlink()
+    assert phasekit(*arguments).out.startswith("first (")
+    later = (tmp_path / "out" / ".first.quick").stat().st_mtime + 5
+    os.utime(scripts / "second.py", (later, later))
+    assert phasekit(*arguments).out.count("\n") == 2, "what lies beside a script may be imported by it"
+
+
+@pytest.mark.slow
+def test_several_are_drawn_at_once_and_a_broken_one_fails_alone(phasekit, scripts, tmp_path):
+    (scripts / "broken.py").write_text("def main(out, preset):\n    print('much')\n    raise RuntimeError('no ink')\n")
+    outcome = phasekit("figures", "--scripts", scripts, "--out", tmp_path / "out", "--jobs", 2)
+    assert outcome.status == 1
+    assert "no ink" in outcome.err
+    assert "much" not in outcome.out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["first.csv", "second.csv"]

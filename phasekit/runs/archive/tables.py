@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 #: How a task was computed, as columns; where a record lacks one, the column has what stands here.
 _TOLD: dict[str, Any] = {
-    "seconds": np.nan, "finished": np.nan, "commit": "", "phasekit": "", "device": "", "dtype": "", "threads": -1,
-}  # fmt: skip
+    **dict.fromkeys(("seconds", "processor_seconds", "finished"), np.nan),
+    **dict.fromkeys(("commit", "phasekit", "device", "dtype"), ""),
+    "threads": -1,
+}
 _MULTIPLE = {"multiple": "P_multiple", "threshold": "P_threshold", "threshold_value": "P_threshold_value"}
 #: What a record says about a place that no reader has.
 _LOCAL = ("host", "pid", "task", "format", "archive")

@@ -109,7 +109,7 @@ def _compute(
     store: Store, group: str, tasks: Sequence[Task], missing: set[str], place: Workplace
 ) -> tuple[list[str], list[tuple[str, str, str]]]:
     """Compute tasks as one ensemble; if that fails, each by itself, so that only the culprit fails."""
-    begun = time.monotonic()
+    begun, used = time.monotonic(), time.process_time()
     try:
         outcomes = _run(tasks, place)
     except Stopped:
@@ -127,9 +127,10 @@ def _compute(
                 done += did
                 failed += did_not
         return done, failed
-    seconds = (time.monotonic() - begun) / len(tasks)
+    seconds, processor = (time.monotonic() - begun) / len(tasks), (time.process_time() - used) / len(tasks)
     wanted = [(task, outcome) for task, outcome in zip(tasks, outcomes, strict=True) if task.id in missing]
-    store.commit(group, wanted, _record(group, tasks, seconds, place.device), durable=seconds >= _WORTH_WAITING)
+    record = {**_record(group, tasks, seconds, place.device), "processor_seconds": round(processor, 6)}
+    store.commit(group, wanted, record, durable=seconds >= _WORTH_WAITING)
     return [task.id for task, _ in wanted], []
 
 
