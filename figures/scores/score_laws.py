@@ -36,7 +36,7 @@ _COLOURS = {name: f"C{k}" for k, name in enumerate(dict.fromkeys(case.name for c
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the picture, and write the table."""
     first, last = DECADES
-    L = np.exp2(np.arange(first, last + 1, STEP.get(preset.name, STEP["quick"]), dtype=np.float64))
+    L = np.exp2(np.arange(first, last + 1, STEP.get(preset.name) or STEP["quick"], dtype=np.float64))
     found = [(case, follow(case, L)) for case in CASES]
     with style():
         figure, panels = new_figure(len(STRENGTH), 2, height=5.6, sharex=True)
