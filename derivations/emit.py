@@ -26,6 +26,7 @@ from derivations.programs import (
     score_laws,
     softmax_map,
     thresholds,
+    token_law,
     two_level,
 )
 from derivations.programs.program import Function, Module
@@ -34,6 +35,7 @@ from phasekit.derivations.nuclear import c
 from phasekit.derivations.pooling import k2, m, n
 from phasekit.derivations.score_laws.any_score import odds, price
 from phasekit.derivations.symbols import D, c1, cG, g, gap, q, s, s2
+from phasekit.derivations.tokens import SUMS
 from phasekit.derivations.two_level import delta, u, w
 from phasekit.derivations.typeset import unicode
 from phasekit.files import atomic
@@ -42,7 +44,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "phasekit" / "theory" / "actio
 WIDTH = 120
 
 #: Arguments that usually are large arrays; all others describe the model.
-COORDINATES = (gap, c1, cG, s, c, s2, g, q, n, k2, m, D, spread, delta, odds, price, u, w)
+COORDINATES = (gap, c1, cG, s, c, s2, g, q, n, k2, m, D, spread, delta, odds, price, u, w, *SUMS)
 
 ARGUMENTS = (
     "Arguments are float64 numbers or arrays that broadcast against each other; P may be any positive number, V and L "
@@ -80,6 +82,7 @@ def stale(folder: Path) -> list[Path]:
 def sources() -> dict[str, str]:
     """Return file names and texts of all generated modules."""
     programs = (linear_map, nuclear_map, softmax_map, two_level, mean_field, pooled_field, thresholds, score_laws)
+    programs += (token_law,)
     modules = [program.module() for program in programs]
     texts = {f"{module.name}.py": module_source(module) for module in modules}
     names = ", ".join(f"``{module.name}``" for module in modules)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from inspect import isabstract
 from types import NoneType
@@ -214,6 +214,51 @@ class Registry(Generic[D]):
             fields = {**{str(key): value for key, value in description.items()}, **fields}
             description = fields.pop("name", None)
         return self.find(description)(**fields)
+
+    def given(self, value: Any) -> D:
+        """Return what :meth:`build` builds, or :meth:`parse` reads where it is text.
+
+        Raises
+        ------
+        InputError
+            As they do, and for None.
+        """
+        if value is None:
+            raise InputError(self.word, None, f"must be one of {', '.join(self.names())}")
+        return self.parse(value) if isinstance(value, str) else self.build(value)
+
+    def parse(self, text: str) -> D:
+        """Read ``name``, ``name:field=value:field=value`` or ``name:value``, the value of the first field.
+
+        Raises
+        ------
+        InputError
+            If a field isn't written so or is given twice, and as :meth:`build`.
+        """
+        name, *words = (word.strip() for word in text.split(":"))
+        kind = self.find(name)
+        if len(words) == 1 and "=" not in words[0] and kind.model_fields:
+            words = [f"{next(iter(kind.model_fields))}={words[0]}"]
+        return kind(**fields_in(self.word, text, words))
+
+
+def fields_in(what: str, text: str, words: Iterable[str]) -> dict[str, str]:
+    """Return fields and values written ``field=value``; ``what`` and ``text`` are for errors.
+
+    Raises
+    ------
+    InputError
+        If one isn't written so or is given twice.
+    """
+    fields: dict[str, str] = {}
+    for word in words:
+        field, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(what, text, "must be written name or name:parameter=value:parameter=value")
+        if field.strip() in fields:
+            raise InputError(what, text, f"gives {field.strip()} twice")
+        fields[field.strip()] = value.strip()
+    return fields
 
 
 def columns_of(described: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HOUSE = House(ROOT)
 #: From the ground up (see ARCHITECTURE.md). A room may import from storeys below its own, and from nothing else.
 STOREYS = (
-    ("scores",),
+    ("scores", "encodings", "masks", "tokens"),
     ("model", "derivations", "attention"),
     ("theory", "tasks", "saturation"),
     ("heads",),

@@ -16,11 +16,15 @@ from typing import Annotated, Any, get_args
 import typer
 from pydantic.fields import FieldInfo
 
+from phasekit.encodings import ENCODINGS
 from phasekit.errors import InputError
+from phasekit.masks import MASKS
 from phasekit.model import AXES, Estimator, Inputs, Model
 from phasekit.scores import get_score, names, parse_score
 from phasekit.scores.registry import score_types
+from phasekit.tokens import TOKEN_LAWS, unigrams
 
+_FILE = "file:"
 MODEL_PANEL = "The model"
 SCORE_PANEL = "Parameters of the score function"
 
@@ -30,6 +34,18 @@ _OPTIONS = {  # field of the model (or what stands beside it): option, what it t
         "--score",
         "NAME",
         f"Score function: {', '.join(names())} (default softmax), or module:Class.",
+    ),
+    "encoding": (
+        "--encoding",
+        "NAME",
+        f"How logits depend on positions: {', '.join(ENCODINGS.names())} (default: what --inputs says).",
+    ),
+    "mask": ("--mask", "NAME", f"Which keys a position sees: {', '.join(MASKS.names())}; window:WIDTH (default none)."),
+    "tokens": (
+        "--tokens",
+        "NAME",
+        f"How often each token is drawn: {', '.join(TOKEN_LAWS.names())}; zipf:EXPONENT, given:0.5,0.3,0.2, file:PATH "
+        "(words of a text, the V most frequent ones), uniform:replacement=false (default uniform).",
     ),
     "inputs": ("--inputs", "NAME", f"What queries and keys see: {', '.join(get_args(Inputs))} (default positional)."),
     "estimator": (
@@ -69,7 +85,11 @@ class ModelOptions:
                 raise InputError(name, given[name], "given as a number and as an axis; leave one of them out")
         own = {**self.score_parameters, **{name: value for name, value in axes.items() if name not in AXES}}
         score = get_score(parse_score(self.fields.get("score", "softmax")), **own)
-        return Model(**{**self.fields, **{name: value for name, value in axes.items() if name in AXES}, "score": score})
+        fields = {**self.fields, **{name: value for name, value in axes.items() if name in AXES}, "score": score}
+        path = self.fields.get("tokens", "").removeprefix(_FILE)
+        if path != self.fields.get("tokens", ""):
+            fields["tokens"] = unigrams(path, Model(V=fields.get("V"), L=2).V)  # a wrong V is told as such
+        return Model(**fields)
 
 
 def takes_model(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

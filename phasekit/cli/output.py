@@ -109,8 +109,20 @@ def in_words(model: Model, estimator: str, *, varied: Sequence[str] = ()) -> str
     score = described.pop("score")
     own = {parameter: value for parameter, value in score.items() if parameter not in varied}
     name = own.pop("name") + "".join(f", {parameter} = {shown(value)}" for parameter, value in own.items())
-    numbers = [f"{field} = {shown(value)}" for field, value in described.items() if field != "inputs" and value]
-    return ", ".join([name, model.inputs, estimator, *numbers])
+    settings = {field: described[field] for field in ("encoding", "mask", "tokens") if field in described}
+    numbers = [
+        f"{field} = {shown(value)}"
+        for field, value in described.items()
+        if field not in ("inputs", *settings) and value
+    ]
+    words = [f"{field} {_setting(told)}" for field, told in settings.items()]
+    return ", ".join([name, *([] if "encoding" in settings else [model.inputs]), *words, estimator, *numbers])
+
+
+def _setting(told: Mapping[str, Any]) -> str:
+    """Return an encoding, a mask or a token law as the command line takes it, long lists cut short."""
+    values = [shown(value) for field, value in told.items() if field != "name"]
+    return ":".join([told["name"], *(value if len(value) < 20 else f"{value[:16]}…" for value in values)])
 
 
 def caveat_of(model: Model, estimator: Estimator) -> dict[str, str]:

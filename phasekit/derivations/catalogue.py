@@ -14,6 +14,7 @@ from phasekit.derivations import (
     posterior,
     prior,
     softmax,
+    tokens,
     two_level,
     vocabulary,
 )
@@ -36,6 +37,7 @@ _MODULES = (
     two_level,
     laws,
     nuclear,
+    tokens,
 )
 
 #: Derivations by name: the effective action first, then the proofs of the saturation theorems.

@@ -9,7 +9,8 @@ import torch
 
 from phasekit.device import resolve_device, resolve_dtype
 from phasekit.errors import InputError
-from phasekit.heads.energy import Energy, common_model, multiplications
+from phasekit.heads.encoded import EncodedEnergy
+from phasekit.heads.energy import Energy, PositionalEnergy, common_model, multiplications
 from phasekit.heads.energy_linear_tokens import LinearTokenEnergy
 from phasekit.heads.energy_moments import MomentEnergy
 from phasekit.heads.energy_sequences import SequenceEnergy
@@ -53,8 +54,20 @@ def build_energy(
     torch_dtype = resolve_dtype(dtype)
     if path not in get_args(EnergyPath):
         raise InputError("path", path, f"must be one of {', '.join(get_args(EnergyPath))}")
+    _refuse_setting(model)
     energy = _of_logits(model, datasets, torch_device, torch_dtype, path)
+    if model.encoding is not None:
+        assert isinstance(energy, PositionalEnergy)
+        return EncodedEnergy(energy)
     return energy if model.key_dim is None else FactorisedEnergy(energy)
+
+
+def _refuse_setting(model: Model) -> None:
+    """Raise InputError for combinations that no energy computes."""
+    if model.encoding is not None and model.key_dim is not None:
+        raise InputError("key_dim", model.key_dim, f"goes with one-hot positions, not with {model.encoding.name} ones")
+    if model.mask.hides and model.inputs == "token+position":
+        raise InputError("mask", model.mask.name, "networks with token+position inputs know no mask")
 
 
 def _of_logits(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -81,13 +82,13 @@ class Energy(ABC):
 
     @property
     def logit_size(self) -> int:
-        """n: G is n×n."""
-        return self.model.L if self.model.inputs == "positional" else self.model.V + self.model.L
+        """n, the columns of G."""
+        return self.model.positions.shape(self.model.V, self.model.L)[1]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of one member's W and G."""
-        return {"W": (self.model.V, self.model.V), "G": (self.logit_size, self.logit_size)}
+        return {"W": (self.model.V, self.model.V), "G": self.model.positions.shape(self.model.V, self.model.L)}
 
     @property
     def prior_scales(self) -> dict[str, float]:
@@ -96,13 +97,18 @@ class Energy(ABC):
 
     @property
     def logit_precision(self) -> float:
-        """1/σ_g², the prior's curvature in G; 0 for a factorised head, whose prior lies on the factors."""
-        return self.model.sigma_g**-2 if self.model.key_dim is None else 0.0
+        """1/σ_g², the prior's curvature in logits; 0 where they are functions of other weights, on which it lies."""
+        return self.model.sigma_g**-2 if self.model.key_dim is None and self.model.encoding is None else 0.0
 
     @property
     def likelihood_factor(self) -> float:
-        """1/(κL), the prefactor of the likelihood's gradient."""
-        return 1.0 / (self.model.kappa * self.model.L)
+        """1/(κL), the prefactor of the likelihood's gradient; with a mask the number of positions that count for L."""
+        return 1.0 / (self.model.kappa * self.positions)
+
+    @property
+    def positions(self) -> int:
+        """How many positions the loss is averaged over."""
+        return int(self.model.mask.counted(self.model.L).sum()) if self.model.mask.hides else self.model.L
 
     def bind(self, position: Tensors, gradient: Tensors) -> Gradient:
         """Return what computes the gradient at W and G, by name, into tensors of the same names, as often as asked."""
@@ -152,20 +158,43 @@ class Energy(ABC):
 
 
 class PositionalEnergy(Energy):
-    """What the energies for positional inputs share: one attention matrix for all sequences."""
+    """What the energies for positional inputs share: one attention matrix for all sequences.
+
+    Rows of positions that don't count (see :class:`phasekit.masks.Mask`) may attend nowhere: they are 0.
+    """
+
+    @cached_property
+    def mask(self) -> Tensor | None:
+        """Where a position may attend, shape (L, L); None without a mask."""
+        mask, L = self.model.mask, self.model.L
+        if not mask.hides:
+            return None
+        return torch.from_numpy(mask.visible(L) & mask.counted(L)[:, None]).to(self.device)
 
     def mean_attention(self, G: Tensor) -> Tensor:
-        return self.model.score.rows(G)
+        return self.model.score.rows(G, self.mask)
 
-    def positional_averages(self, A: Tensor, error: Tensor) -> Averages:
-        """Return the averages, given A (D, M, L, L) and Σ_μ ‖Y - AXW‖² (D, M)."""
+    def pull_back(self, G: Tensor, A: Tensor, dA: Tensor) -> Tensor:
+        """Return dU/dG, without the prior, from dU/dA."""
+        return self.model.score.pull_back(G, A, dA, self.mask)
+
+    def position_losses(self, W: Tensor, G: Tensor) -> Tensor:
+        """Return the loss of each position, averaged over the sequences, shape (D, M, L); 0 where it doesn't count."""
+        return self.position_errors(W, self.mean_attention(G)) / self.P[..., None]
+
+    @abstractmethod
+    def position_errors(self, W: Tensor, A: Tensor) -> Tensor:
+        """Return Σ_μ ‖y - f‖² of each position, shape (D, M, L); 0 where it doesn't count."""
+
+    def averages(self, W: Tensor, G: Tensor) -> Averages:
+        A, positions = self.mean_attention(G), self.positions
         sums = A.sum(-1)
         return Averages(
-            loss=error / (self.P * self.model.L),
-            s=sums.mean(-1),
-            s2=sums.square().mean(-1),
-            g=A.roll(-1, dims=-2).diagonal(dim1=-2, dim2=-1).mean(-1),
-            q=A.square().sum((-2, -1)) / self.model.L,
+            loss=self.position_errors(W, A).sum(-1) / (self.P * positions),
+            s=sums.sum(-1) / positions,
+            s2=sums.square().sum(-1) / positions,
+            g=A.roll(-1, dims=-2).diagonal(dim1=-2, dim2=-1).sum(-1) / positions,
+            q=A.square().sum((-2, -1)) / positions,
         )
 
 

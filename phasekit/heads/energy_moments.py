@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from phasekit.errors import InputError
-from phasekit.heads.energy import Averages, Gradient, PositionalEnergy
+from phasekit.heads.energy import Gradient, PositionalEnergy
 from phasekit.heads.moments import pair_counts
 from phasekit.tasks.copy import Dataset
 
@@ -79,12 +79,12 @@ class MomentEnergy(PositionalEnergy):
     def gradient_at(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return MomentGradient(self, W, G, dW, dG)
 
-    def averages(self, W: Tensor, G: Tensor) -> Averages:
-        D, M, V, L = W.shape[0], W.shape[1], self.model.V, self.model.L
-        A = self.model.score.rows(G)
+    def position_errors(self, W: Tensor, A: Tensor) -> Tensor:
+        D, M, V = W.shape[0], W.shape[1], self.model.V
         T = (W.view(D, M, V * V) @ self.copy_pairs.mT).view_as(A)
         K = (self.fold((W @ W.mT).view(D, M, V * V)) @ self.key_pairs.mT).view_as(A)
-        return self.positional_averages(A, error=self.P * L + (A * (A @ K - 2 * T)).sum((-2, -1)))
+        counted = 1.0 if self.mask is None else self.mask.any(-1)
+        return self.P[..., None] * counted + (A * (A @ K - 2 * T)).sum(-1)
 
 
 class _Matrices:
@@ -117,13 +117,13 @@ class MomentGradient:
         energy, model, c = self._energy, self._energy.model, self._energy.likelihood_factor
         W, dW, WW, H, N = self._W, self._dW, self._WW, self._H, self._N
         K, T, AA, dA = self._K, self._T, self._AA, self._dA
-        self._A = A = _Matrices(model.score.rows(self._G))
+        self._A = A = _Matrices(energy.mean_attention(self._G))
 
         torch.bmm(W.each, W.transposed, out=WW.each)
         torch.bmm(energy.fold(WW.rows), self._to_K, out=K.rows)
         torch.bmm(W.rows, self._to_T, out=T.rows)
         torch.baddbmm(T.each, A.each, K.each, beta=-c, alpha=c, out=dA.each)
-        torch.add(model.score.pull_back(self._G, A.all, dA.all), self._G, alpha=energy.logit_precision, out=self._dG)
+        torch.add(energy.pull_back(self._G, A.all, dA.all), self._G, alpha=energy.logit_precision, out=self._dG)
 
         torch.bmm(A.transposed, A.each, out=AA.each)
         torch.bmm(A.rows, energy.copy_pairs, out=N.rows)
@@ -133,6 +133,6 @@ class MomentGradient:
 
     def likelihood(self) -> Tensor:
         A, T, dA = self._A.all, self._T.all, self._dA.all
-        c, L = self._energy.likelihood_factor, self._energy.model.L
+        c = self._energy.likelihood_factor
         # c⟨A, AK⟩ = ⟨A, dA⟩ + c⟨A, T⟩
-        return 0.5 * (c * L * self._energy.P + (A * (dA - c * T)).sum((-2, -1)))
+        return 0.5 * (self._energy.P / self._energy.model.kappa + (A * (dA - c * T)).sum((-2, -1)))

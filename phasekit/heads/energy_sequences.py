@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from phasekit.heads.energy import Averages, Gradient, PositionalEnergy
+from phasekit.heads.energy import Gradient, PositionalEnergy
 from phasekit.heads.moments import one_hot
 from phasekit.tasks.copy import Dataset
 
@@ -42,12 +42,11 @@ class SequenceEnergy(PositionalEnergy):
     def gradient_at(self, W: Tensor, G: Tensor, dW: Tensor, dG: Tensor) -> Gradient:
         return SequenceGradient(self, W, G, dW, dG)
 
-    def averages(self, W: Tensor, G: Tensor) -> Averages:
-        A = self.model.score.rows(G)
-        error = torch.zeros(W.shape[:2], dtype=self.dtype, device=self.device)
+    def position_errors(self, W: Tensor, A: Tensor) -> Tensor:
+        error = torch.zeros(*W.shape[:2], self.model.L, dtype=self.dtype, device=self.device)
         for d, _, _, residual in self.passes(A, W):
-            error[d] += residual.square().sum((-2, -1))
-        return self.positional_averages(A, error)
+            error[d] += residual.square().view(W.shape[1], self.model.L, -1).sum(-1)
+        return error
 
     def passes(self, A: Tensor, W: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
         """Yield data set, one-hot X (L, P·V), attended AX (M, L·P, V) and residual AXW - Y (M, L·P, V), by chunks."""
@@ -56,7 +55,10 @@ class SequenceEnergy(PositionalEnergy):
             for X in chunks:
                 flat = X.view(L, -1)
                 attended = (A[d].reshape(M * L, L) @ flat).view(M, -1, V)
-                yield d, flat, attended, torch.bmm(attended, W[d]).sub_(X.roll(1, 0).view(-1, V))
+                targets = X.roll(1, 0)
+                if self.mask is not None:
+                    targets *= self.mask.any(-1)[:, None, None]
+                yield d, flat, attended, torch.bmm(attended, W[d]).sub_(targets.view(-1, V))
 
 
 class SequenceGradient:
@@ -70,7 +72,7 @@ class SequenceGradient:
         model, c = self._energy.model, self._energy.likelihood_factor
         W, G, dW, dA = self._W, self._G, self._dW, self._dA
         M, L = W.shape[1], model.L
-        A = model.score.rows(G)
+        A = self._energy.mean_attention(G)
         torch.mul(W, model.sigma_w**-2, out=dW)
         dA.zero_()
         self._error.zero_()
@@ -79,7 +81,7 @@ class SequenceGradient:
             upstream = torch.bmm(residual, W[d].mT)
             dA[d].view(M * L, L).addmm_(upstream.view(M * L, -1), X.T, alpha=c)
             self._error[d] += residual.square().sum((-2, -1))
-        torch.add(model.score.pull_back(G, A, dA), G, alpha=self._energy.logit_precision, out=self._dG)
+        torch.add(self._energy.pull_back(G, A, dA), G, alpha=self._energy.logit_precision, out=self._dG)
 
     def likelihood(self) -> Tensor:
         return 0.5 * self._energy.likelihood_factor * self._error

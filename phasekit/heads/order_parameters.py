@@ -14,11 +14,13 @@ def order_parameter_names(score: Score) -> tuple[str, str]:
     return ("a1", "aG") if score.normalised else ("c1", "cG")
 
 
-def order_parameters(averages: Averages, L: int) -> tuple[Tensor, Tensor, Tensor]:
+def order_parameters(averages: Averages, L: float) -> tuple[Tensor, Tensor, Tensor]:
     """Project on the two symmetric patterns, ``A ≈ a₁ 11ᵀ/L + a_G S``, by least squares.
 
     With token+position inputs the averages run over the training sequences too: the order parameters are then those
-    of the mean attention matrix, and the coverage is their share of the mean squared one.
+    of the mean attention matrix, and the coverage is their share of the mean squared one. With a mask the first pattern
+    spreads evenly over what each position sees, and ``L`` is the harmonic mean of how many keys that are
+    (:meth:`phasekit.masks.Mask.mean_keys`).
 
     Returns
     -------

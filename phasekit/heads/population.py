@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phasekit.checks import distinct, one_of, whole_number
+from phasekit.checks import distinct, whole_number
 from phasekit.heads.energy import common_model
-from phasekit.heads.starts import STARTS, draw_starts
+from phasekit.heads.starts import draw_starts, pattern_of
 from phasekit.model import Model, given_list
 from phasekit.tasks.copy import Dataset, draw_dataset
 
@@ -50,7 +50,7 @@ class Population:
         """
         listed = list(range(whole_number("members", members, 1))) if np.ndim(members) == 0 else members
         numbers = [whole_number("members", number, 0) for number in distinct("members", listed)]
-        words = [one_of("start", start, STARTS) for start in distinct("starts", starts)]
+        words = [word for word in distinct("starts", starts) if pattern_of(word) or word == "random"]
         model = common_model([d.model for d in datasets])
         return cls(model, list(datasets), list(product(words, numbers)), whole_number("seed", seed, 0))
 

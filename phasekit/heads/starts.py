@@ -31,9 +31,10 @@ def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
 
     * ``"uniform"``: uniform attention, the pooling branch.
     * ``"copy"``: attention raised one position back, the copy branch.
+    * ``"copy:K"``: the same in the first K positions, uniform attention in the others.
     * ``"random"``: W and G drawn from their priors.
 
-    The first two carry noise of 2 % of the prior, and the readout that is best for their attention if data were
+    All but the last carry noise of 2 % of the prior, and the readout that is best for their attention if data were
     infinite: ``W = w₁Π + w(1 - Π)`` of docs/theory.md, section 2. The draw belongs to (seed, start, member) alone.
     Factors start from the noisy logits, split evenly between W_Q and W_K (see :func:`factors_of`).
 
@@ -42,18 +43,17 @@ def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
     InputError
         For an unknown start, or a seed or member that is no whole number of at least 0.
     """
-    if start not in STARTS:
-        raise InputError("start", start, f"must be one of {', '.join(STARTS)}")
-    V, n = model.V, model.L + (0 if model.inputs == "positional" else model.V)
+    pattern = pattern_of(start)
+    V, shape = model.V, model.positions.shape(model.V, model.L)
     random = stream(f"start {start}", seed, member)
-    W, pattern, d = model.sigma_w * random.standard_normal((V, V)), STARTS[start], model.key_dim
+    W, d = model.sigma_w * random.standard_normal((V, V)), model.key_dim
     if pattern is None and d is not None:
-        return W, factor_scale(model.sigma_g, d) * random.standard_normal((2, d, n))
-    G = model.sigma_g * random.standard_normal((n, n))
+        return W, factor_scale(model.sigma_g, d) * random.standard_normal((2, d, shape[1]))
+    G = model.sigma_g * random.standard_normal(shape)
     if pattern is None:
         return W, G
     logits = pattern(model)
-    W, G = _NOISE * W + best_readout(model, logits), _NOISE * G + _queries_and_keys(model, logits)
+    W, G = _NOISE * W + best_readout(model, logits), _NOISE * G + model.positions.weights(logits, V)
     return W, G if d is None else factors_of(G, d)
 
 
@@ -94,10 +94,10 @@ def copy_logits(model: Model) -> NDArray[np.float64]:
     Linear attention, whose rows don't sum to 1, takes logits that cost a tenth of U(0, 0). No start costs more than
     U(0, 0), because no minimum below U(0, 0) does: scores that grow slowly with the logit would else begin far away.
     """
-    shift = np.roll(np.eye(model.L), 1, axis=1).T
+    shift, positions = np.roll(np.eye(model.L), 1, axis=1).T, model.mask.counted(model.L).sum()
 
     def missing_weight(height: float) -> float:
-        return float((_attention(model, height * shift) * shift).sum(1).mean()) - 0.5
+        return float((_attention(model, height * shift) * shift).sum() / positions) - 0.5
 
     if not model.score.normalised:
         return _affordable_height(model, shift, _CHEAP) * shift
@@ -108,15 +108,21 @@ def copy_logits(model: Model) -> NDArray[np.float64]:
 
 
 def best_readout(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return W = w₁Π + w(1 - Π), best for this attention on infinite data (docs/theory.md, section 2)."""
-    V, L = model.V, model.L
-    t = float(model.parameters().strength)
-    A = _attention(model, logits)
-    sums = A.sum(1)
-    s, s2, g, q = sums.mean(), (sums**2).mean(), np.roll(A, -1, axis=0).diagonal().mean(), (A**2).sum() / L
-    w1, w = t * s / (1 + t * s2), t * g / (1 + t * q)
-    mean = np.full((V, V), 1 / V)
-    return np.asarray(w1 * mean + w * (np.eye(V) - mean))
+    """Return the W that is best for this attention on infinite data, tokens being independent.
+
+    For uniform tokens W = w₁Π + w(1 - Π) (docs/theory.md, section 2), else W = (E[φφᵀ] + λ)⁻¹ E[φyᵀ].
+    """
+    V, t = model.V, float(model.parameters().strength)
+    A, positions = _attention(model, logits), model.mask.counted(model.L).sum()
+    sums, copied = A.sum(1), np.roll(A, -1, axis=0).diagonal()
+    s, s2, g, q = (float(part.sum() / positions) for part in (sums, sums**2, copied, A**2))
+    if model.tokens.uniform:
+        w1, w = t * s / (1 + t * s2), t * g / (1 + t * q)
+        mean = np.full((V, V), 1 / V)
+        return np.asarray(w1 * mean + w * (np.eye(V) - mean))
+    frequencies = model.tokens.frequencies(V)
+    own, pair = np.diag(frequencies), np.outer(frequencies, frequencies)
+    return np.asarray(np.linalg.solve(q * own + (s2 - q) * pair + np.eye(V) / (t * V), g * own + (s - g) * pair))
 
 
 STARTS: dict[str, Callable[[Model], NDArray[np.float64]] | None] = {
@@ -126,23 +132,29 @@ STARTS: dict[str, Callable[[Model], NDArray[np.float64]] | None] = {
 }
 
 
+def pattern_of(start: str) -> Callable[[Model], NDArray[np.float64]] | None:
+    """Return what makes the logits of a start; None for a random one.
+
+    Raises
+    ------
+    InputError
+        For an unknown start.
+    """
+    word, colon, number = start.partition(":")
+    if word == "copy" and colon and number.isdecimal():
+        first = int(number)
+        return lambda model: np.where(np.arange(model.L)[:, None] < first, copy_logits(model), uniform_logits(model))
+    if start not in STARTS:
+        raise InputError("start", start, f"must be one of {', '.join(STARTS)}, or copy:K (in the first K positions)")
+    return STARTS[start]
+
+
 def _attention(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(model.score.rows(torch.from_numpy(logits)))
+    mask = torch.from_numpy(model.mask.visible(model.L) & model.mask.counted(model.L)[:, None])
+    return np.asarray(model.score.rows(torch.from_numpy(logits), mask if model.mask.hides else None))
 
 
 def _affordable_height(model: Model, pattern: NDArray[np.float64], share: float) -> float:
     """Return the height at which the pattern's prior cost is that share of U(0, 0) = P/(2κ)."""
-    cost = (_queries_and_keys(model, pattern) ** 2).sum() / model.sigma_g**2
+    cost = (model.positions.weights(pattern, model.V) ** 2).sum() / model.sigma_g**2
     return float(np.sqrt(share * (model.P or 0.0) / (model.kappa * cost)))
-
-
-def _queries_and_keys(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return G whose logits are these whatever the tokens: a constant is shared by all four blocks."""
-    if model.inputs == "positional":
-        return logits
-    V, L = model.V, model.L
-    G = np.zeros((V + L, V + L))
-    constant = logits.min()
-    G += constant / 4
-    G[V:, V:] += logits - constant
-    return G

@@ -154,7 +154,7 @@ def evaluate(energy: Energy, W: Tensor, G: Tensor, tolerance: float) -> dict[str
         sign = torch.where(averages.s < 0, -1.0, 1.0).to(averages.s)
         W, G = energy.mirrored(W, G, sign)
         averages = energy.averages(W, G)
-    first, second, coverage = order_parameters(averages, model.L)
+    first, second, coverage = order_parameters(averages, model.mask.mean_keys(model.L))
     square_W, square_G = dW.square().flatten(2).sum(2), dG.square().flatten(2).sum(2)
     scales = energy.prior_scales
     excess = 0.5 * (scales["W"] ** 2 * square_W + scales["G"] ** 2 * square_G)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, SerializeAsAny, field_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from phasekit.describe import Description
+from phasekit.encodings import ENCODINGS, Encoding, OneHot, TokenAndPosition
 from phasekit.errors import InputError
+from phasekit.masks import MASKS, Mask, NoMask
 from phasekit.model.grid import Grid
-from phasekit.model.parameters import AXES, RANGES, RULES, Inputs, Parameters
+from phasekit.model.parameters import AXES, RANGES, RULES, Inputs, Parameters, Setting
 from phasekit.scores import Score, Softmax, get_score
+from phasekit.tokens import TOKEN_LAWS, TokenLaw, Uniform
 
 
 def _number(name: str, **default: Any) -> Any:
@@ -37,7 +40,7 @@ class Model(Description):
         Score function: a :class:`phasekit.scores.Score`, the name of one, or what its ``describe`` returned
         (default softmax).
     inputs : "positional" or "token+position"
-        What queries and keys see.
+        What queries and keys see: words for the encodings "one-hot" and "token+position".
     sigma_w, sigma_g : float
         Prior standard deviations of the entries of W and G.
     kappa : float
@@ -46,6 +49,12 @@ class Model(Description):
         Key dimension d of a factorised head, G = W_Qᵀ W_K with d rows in W_Q and in W_K, whose entries have the prior
         variance σ_g/√d: an entry of G then has variance σ_g² (docs/theory.md, section 9). None: G itself has
         independent Gaussian entries, the limit of the posterior for d → ∞.
+    encoding : Encoding or str, optional
+        How logits depend on positions (docs/beyond.md). None: what ``inputs`` says.
+    mask : Mask or str
+        Which keys a position sees (default "none").
+    tokens : TokenLaw or str
+        How often each token is drawn (default "uniform").
 
     Raises
     ------
@@ -58,7 +67,7 @@ class Model(Description):
         "inputs": f"must be one of {', '.join(get_args(Inputs))}",
         "key_dim": "must be None (G itself has the Gaussian prior) or a whole number of at least 1",
     }
-    added: ClassVar[tuple[str, ...]] = ("key_dim",)
+    added: ClassVar[tuple[str, ...]] = ("key_dim", "encoding", "mask", "tokens")
 
     V: int = _number("V")
     L: int = _number("L")
@@ -69,6 +78,9 @@ class Model(Description):
     sigma_g: float = _number("sigma_g", default=1.0)
     kappa: float = _number("kappa", default=1.0)
     key_dim: int | None = Field(default=None, ge=1, le=2**31)
+    encoding: SerializeAsAny[Encoding] | None = None
+    mask: SerializeAsAny[Mask] = NoMask()
+    tokens: SerializeAsAny[TokenLaw] = Uniform()
 
     if TYPE_CHECKING:  # numbers may be the words that a user typed, and a score its name
 
@@ -78,6 +90,39 @@ class Model(Description):
     @classmethod
     def _read_score(cls, given: Any) -> Score:
         return get_score(given)
+
+    @field_validator("encoding", mode="before")
+    @classmethod
+    def _read_encoding(cls, given: Any) -> Encoding | None:
+        return None if given is None else ENCODINGS.given(given)
+
+    @field_validator("mask", mode="before")
+    @classmethod
+    def _read_mask(cls, given: Any) -> Mask:
+        return MASKS.given(given)
+
+    @field_validator("tokens", mode="before")
+    @classmethod
+    def _read_tokens(cls, given: Any) -> TokenLaw:
+        return TOKEN_LAWS.given(given)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        """Say ``inputs`` for the two encodings that have a word there, so that a model has one description."""
+        self.tokens.check(self.V, self.L)
+        if self.encoding is not None:
+            words: dict[type[Encoding], Inputs] = {OneHot: "positional", TokenAndPosition: "token+position"}
+            word = words.get(type(self.encoding), "positional")
+            if self.inputs not in ("positional", word):
+                raise InputError("inputs", self.inputs, f"the encoding is {self.encoding.name}; leave one of them out")
+            if type(self.encoding) in words:
+                self.__dict__.update(inputs=word, encoding=None)
+        return self
+
+    @property
+    def positions(self) -> Encoding:
+        """How logits depend on positions: the encoding, or what ``inputs`` says."""
+        return self.encoding or (OneHot() if self.inputs == "positional" else TokenAndPosition())
 
     def parameters(self) -> Parameters:
         """Return the numbers as 0-d arrays.
@@ -91,7 +136,8 @@ class Model(Description):
             raise InputError("P", None, f"missing: {RULES['P']}")
         numbers = {name: np.asarray(getattr(self, name), dtype=float) for name in AXES}
         own = {name: np.asarray(value, dtype=float) for name, value in self.score.numbers.items()}
-        return Parameters(**numbers, inputs=self.inputs, score=own)
+        setting = Setting(self.positions, self.mask, self.tokens)
+        return Parameters(**numbers, setting=setting, score=own)
 
     def grid(self, **axes: ArrayLike) -> Grid:
         """Return the models obtained by varying some numbers: ``model.grid(P=[...], L=[...], n=[...])``."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from phasekit.encodings import Encoding, OneHot
+from phasekit.masks import Mask, NoMask
+from phasekit.tokens import TokenLaw, Uniform
 
 Inputs = Literal["positional", "token+position"]
 Estimator = Literal["map", "posterior"]
@@ -37,6 +41,14 @@ RULES = {
 }
 
 
+class Setting(NamedTuple):
+    """What all models of a grid share beside their score: no numbers that could be varied."""
+
+    encoding: Encoding = OneHot()
+    mask: Mask = NoMask()
+    tokens: TokenLaw = Uniform()
+
+
 @dataclass(frozen=True)
 class Parameters:
     """The numbers of one model or of a whole grid, as float64 arrays that broadcast against each other.
@@ -46,7 +58,8 @@ class Parameters:
     Attributes
     ----------
     P, V, L, sigma_w, sigma_g, kappa : arrays that broadcast to one common shape
-    inputs : "positional" or "token+position"
+    setting : Setting
+        Encoding, mask and token law.
     score : mapping of str to array
         The score function's own numbers by name (n and b of SSA; see :attr:`phasekit.scores.Score.numbers`).
     """
@@ -57,7 +70,7 @@ class Parameters:
     sigma_w: NDArray[np.float64]
     sigma_g: NDArray[np.float64]
     kappa: NDArray[np.float64]
-    inputs: Inputs = "positional"
+    setting: Setting = field(default_factory=Setting)
     score: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
@@ -74,11 +87,14 @@ class Parameters:
         return self.replace(P=t * self.kappa * self.V / self.sigma_w**2 * np.ones(self.shape))
 
     @property
+    def logit_scale(self) -> NDArray[np.float64]:
+        """σ of the cost (L − 1) Δ²/(2σ²) of a gap Δ in every row: σ_g, times the encoding's gain."""
+        return self.sigma_g * self.setting.encoding.gain(self.V, self.L)
+
+    @property
     def pooling_cost(self) -> NDArray[np.float64]:
-        """λ of the prior cost λ s²/(2σ_g²) of a uniform linear attention pattern (docs/theory.md, section 4)."""
-        if self.inputs == "positional":
-            return self.L**2
-        return (self.V * self.L / (self.V + self.L)) ** 2
+        """λ of the prior cost λ s²/(2σ²) of a uniform linear attention pattern (docs/theory.md, section 4)."""
+        return self.setting.encoding.pooling_cost(self.V, self.L)
 
     @property
     def numbers(self) -> tuple[NDArray[np.float64], ...]:
@@ -89,7 +105,7 @@ class Parameters:
         """Return a copy with all arrays exchanged, in the order of :attr:`numbers`."""
         named = dict(zip((*AXES, *self.score), numbers, strict=True))
         own = {name: named.pop(name) for name in self.score}
-        return Parameters(**named, inputs=self.inputs, score=own)
+        return Parameters(**named, setting=self.setting, score=own)
 
     def replace(self, **changes: ArrayLike) -> Parameters:
         """Return a copy with some numbers exchanged (no validation: for solvers that vary P, L or a score's n)."""

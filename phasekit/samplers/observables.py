@@ -27,6 +27,6 @@ def observe(energy: Energy, position: Tensors) -> Tensor:
     """
     W, G = position["W"], position["G"]
     averages = energy.averages(W, G)
-    first, second, coverage = order_parameters(averages, energy.model.L)
+    first, second, coverage = order_parameters(averages, energy.model.mask.mean_keys(energy.model.L))
     U = energy.P * averages.loss / (2 * energy.model.kappa) + energy.prior(W, G)
     return torch.stack([first, second, coverage, averages.s, averages.s2, averages.g, averages.q, averages.loss, U])

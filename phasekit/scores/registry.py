@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from phasekit.describe import Registry
-from phasekit.errors import InputError
+from phasekit.describe import Registry, fields_in
 from phasekit.scores.base import Score
 
 SCORES: Registry[Score] = Registry("score", Score)
@@ -41,13 +40,6 @@ def parse_score(text: str) -> Score:
     name, *words = (word.strip() for word in text.split(":"))
     if words and "=" not in words[0]:
         name = f"{name}:{words.pop(0)}"
-    parameters = {}
-    for word in words:
-        parameter, equals, value = word.partition("=")
-        if not equals:
-            raise InputError("score", text, "must be written name or name:parameter=value:parameter=value")
-        if parameter.strip() in parameters:
-            raise InputError("score", text, f"gives {parameter.strip()} twice")
-        parameters[parameter.strip()] = value.strip()
+    parameters = fields_in("score", text, words)
     SCORES.import_named(name)
     return get_score(name, **parameters)

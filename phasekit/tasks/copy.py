@@ -1,7 +1,8 @@
-"""The copy task's data: token sequences, i.i.d. uniform (docs/theory.md, section 1)."""
+"""The copy task's data: token sequences, drawn by the model's token law (docs/theory.md, section 1)."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +36,10 @@ class Dataset:
 
 
 def draw_dataset(model: Model, seed: int) -> Dataset:
-    """Draw P sequences of L tokens, i.i.d. uniform over the vocabulary.
+    """Draw P sequences of L tokens by the model's token law (uniform ones, if it says nothing).
 
-    The draw is keyed by (seed, V, L, P): models that differ only in score, inputs, priors or temperature see the same
-    sequences, models with another P see independent ones.
+    The draw is keyed by (seed, V, L, P) and the law: models that differ only in score, inputs, mask, priors or
+    temperature see the same sequences, models with another P see independent ones.
 
     Raises
     ------
@@ -49,7 +50,9 @@ def draw_dataset(model: Model, seed: int) -> Dataset:
     check_room(model)
     P = number_of_sequences(model)
     smallest = np.min_scalar_type(model.V - 1)
-    tokens = stream("data", seed, model.V, model.L, P).integers(model.V, size=(P, model.L), dtype=smallest)
+    purpose = "data" if model.tokens.uniform else f"data {json.dumps(model.tokens.describe(), sort_keys=True)}"
+    random = stream(purpose, seed, model.V, model.L, P)
+    tokens = model.tokens.draw(random, model.V, (P, model.L), smallest)
     return Dataset(model, tokens, int(seed))
 
 

@@ -126,7 +126,7 @@ def test_a_grid_varies_its_axes_along_dimensions():
     picked = flat[np.array([1, 4])]
     assert isinstance(picked, Parameters)
     assert picked.P.tolist() == [1, 100]
-    assert picked.inputs == "positional"
+    assert picked.setting.encoding.name == "one-hot"
     assert flat.replace(P=7.0).P == 7
 
 

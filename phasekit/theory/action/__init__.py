@@ -15,6 +15,7 @@ from phasekit.theory.action.pooling_vector import PoolingVector
 from phasekit.theory.action.row_posterior import RowPosterior
 from phasekit.theory.action.smooth import SmoothMap
 from phasekit.theory.action.softmax import SoftmaxMap
+from phasekit.tokens import Uniform
 
 _LINEAR_POSTERIOR: dict[Inputs, Action] = {"positional": LinearPosterior(), "token+position": PoolingVector()}
 _LINEAR_MAP = LinearMap()
@@ -30,6 +31,7 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
         If the estimator is neither "map" nor "posterior", or there is no theory for this combination.
     """
     score, estimator = model.score, one_of("estimator", estimator, get_args(Estimator))
+    _refuse_setting(model, estimator)
     if model.key_dim is not None:
         return nuclear_action(model, estimator)
     if isinstance(score, Linear):
@@ -42,6 +44,38 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     if isinstance(score, Softmax | TemperatureSoftmax):
         return _SOFTMAX
     return _ENTMAX if isinstance(score, Entmax | Sparsemax) else SmoothMap(score)
+
+
+def _refuse_setting(model: Model, estimator: Estimator) -> None:
+    """Raise InputError for an encoding, a mask or a token law that this head has no theory with, and say why."""
+    new = {
+        "encoding": "" if model.encoding is None else model.encoding.name,
+        "mask": model.mask.name if model.mask.hides else "",
+        "tokens": "" if model.tokens.uniform else model.tokens.name,
+    }
+    words = {field: word for field, word in new.items() if word}
+    if not words:
+        return
+    (field, word), *others = words.items()
+    if others:
+        raise InputError(field, word, f"has no theory together with {others[0][0]} = {others[0][1]!r}")
+    softmax = isinstance(model.score, Softmax | TemperatureSoftmax)
+    reasons = (
+        (model.key_dim is not None, "with a key_dim: the nuclear norm of its logits isn't known"),
+        (
+            estimator == "posterior" and not model.positions.per_row,
+            "of the posterior: all rows share their logits, so no average over rows is sharp",
+        ),
+        (estimator == "posterior", "of the posterior; the map estimator has one"),
+        (
+            field == "tokens" and not model.score.normalised,
+            "with rows that don't sum to one: each token has an onset of its own",
+        ),
+        (field == "tokens" and isinstance(model.tokens, Uniform) and not softmax, "but for softmax attention"),
+    )
+    for without, reason in reasons:
+        if without:
+            raise InputError(field, word, f"has no theory {reason}")
 
 
 def _why_not(score: Score) -> str | None:

@@ -134,17 +134,17 @@ _RADIUS_STEPS = 12
 
 
 def _numbers(p: Parameters) -> tuple[Array, ...]:
-    return p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa, p.pooling_cost
+    return p.P, p.V, p.L, p.sigma_w, p.logit_scale, p.kappa, p.pooling_cost
 
 
 def pooling_scale(p: Parameters) -> Array:
     """Prior standard deviation of s = c1 + cG."""
-    return np.asarray(p.sigma_g / np.sqrt(p.pooling_cost))
+    return np.asarray(p.logit_scale / np.sqrt(p.pooling_cost))
 
 
 def copying_scale(p: Parameters) -> Array:
     """Prior standard deviation of cG."""
-    return np.asarray(p.sigma_g / (p.L * np.sqrt(p.L - 1)))
+    return np.asarray(p.logit_scale / (p.L * np.sqrt(p.L - 1)))
 
 
 def _stretch(angle: Array, p: Parameters) -> Array:

@@ -87,20 +87,20 @@ def nodes_up_to_copying(price: Price, p: Parameters) -> Array:
 
 def gap_scale(p: Parameters) -> Array:
     """Return the prior standard deviation of the gap between the copy entry's logit and the others'."""
-    return np.asarray(p.sigma_g / np.sqrt(p.L - 1))
+    return np.asarray(p.logit_scale / np.sqrt(p.L - 1))
 
 
 def check_slope(slope: Array, p: Parameters) -> None:
     """Raise InputError where σ_g times a score's slope at equal logits is more than float64 resolves the gaps of."""
-    steepest = np.nanmax(p.sigma_g * slope, initial=0.0)
+    steepest = np.nanmax(p.logit_scale * slope, initial=0.0)
     if steepest > _STEEPEST:
         allowed = f"times the score's slope at equal logits must be at most {_STEEPEST:g}, here {steepest:.3g}"
-        raise InputError("sigma_g", float(np.nanmax(p.sigma_g)), allowed)
+        raise InputError("sigma_g", float(np.nanmax(p.logit_scale)), allowed)
 
 
 def affordable_gap(p: Parameters) -> Array:
     """Return three times the gap whose prior alone costs all that the data can give; no minimum was found beyond."""
-    return 3 * p.sigma_g * np.sqrt(p.P / (p.kappa * (p.L - 1))) + 1e-3 + np.zeros(p.shape)
+    return 3 * p.logit_scale * np.sqrt(p.P / (p.kappa * (p.L - 1))) + 1e-3 + np.zeros(p.shape)
 
 
 def even_in_asinh(last: Array, cells: int) -> Array:

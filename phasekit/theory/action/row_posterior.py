@@ -113,7 +113,7 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
         self.score = score
 
     def approximation(self, p: Parameters) -> str | None:
-        if p.inputs == "token+position":
+        if p.setting.encoding.name == "token+position":
             return (
                 "approximate: the content blocks of G, whose noise lets rows with equal tokens fluctuate together, are "
                 "left out (docs/theory.md, section 6)"

@@ -60,7 +60,7 @@ class SmoothPrice(Price):
         mean = self._relaxed_mean(u, p)
         odds = self._at((u, mean), p)
         with np.errstate(divide="ignore"):  # where δ no longer rises, as beyond a clip, nothing pays for more of it
-            force = u * (p.L - 1) / (p.sigma_g**2 * _slopes(odds, p)[0])
+            force = u * (p.L - 1) / (p.logit_scale**2 * _slopes(odds, p)[0])
         return Cheapest((u / gap_scale(p), mean / _mean_scale(p)), odds.value, force)
 
     def path(self, p: Parameters, cells: int) -> Array:
@@ -144,4 +144,4 @@ def _bends(odds: OddsJet, p: Parameters) -> tuple[Array, Array, Array]:
 
 
 def _mean_scale(p: Parameters) -> Array:
-    return np.asarray(p.sigma_g / np.sqrt(p.pooling_cost))
+    return np.asarray(p.logit_scale / np.sqrt(p.pooling_cost))

@@ -8,9 +8,22 @@ from typing import ClassVar
 import numpy as np
 
 from phasekit.model import Parameters
+from phasekit.theory.action import token_data
 from phasekit.theory.action.base import Array, Curved, Mask, Point
-from phasekit.theory.action.price import Cheapest, Price, State, check_slope, gap_scale, nodes_up_to_copying
+from phasekit.theory.action.price import (
+    Cheapest,
+    Price,
+    State,
+    affordable_gap,
+    check_slope,
+    even_in_asinh,
+    gap_scale,
+    nodes_up_to_copying,
+)
 from phasekit.theory.action.two_level import TwoLevelMap
+
+#: Nodes at which the pull of tokens that aren't uniform is looked at, and log odds beyond ln L that are the last ones.
+_PULL_NODES, _RESOLVED = 128, 40.0
 
 
 class GapPrice(Price):
@@ -37,8 +50,13 @@ class GapPrice(Price):
         # The data pull towards larger gaps at every Δ (their force is single-signed), so every stationary point lies
         # between 0 and a gap where the prior is sure to win.
         check_slope(1 / temperature(p), p)
-        stiffness = (p.L - 1) / (p.sigma_g / temperature(p)) ** 2
-        return largest_odds(p, lambda delta: stiffness * delta)[:, None] * np.linspace(0.0, 1.0, cells + 1)
+        stiffness = (p.L - 1) / (p.logit_scale / temperature(p)) ** 2
+        if p.setting.tokens.uniform:
+            first, last = 0.0, largest_odds(p, lambda delta: stiffness * delta)
+        else:
+            # Without a pull at equal logits these are a minimum, which the path has to pass.
+            first, last = -1e-3, _last_pull(p, stiffness)
+        return last[:, None] * np.linspace(first, 1.0, cells + 1)
 
 
 class SoftmaxMap(TwoLevelMap, Curved):
@@ -56,6 +74,19 @@ class SoftmaxMap(TwoLevelMap, Curved):
 def temperature(p: Parameters) -> Array:
     """Return T; 1 for softmax itself."""
     return np.asarray(p.score.get("T", np.ones(())))
+
+
+def _last_pull(p: Parameters, stiffness: Array) -> Array:
+    """Return log odds beyond which the prior wins, for tokens whose force on large odds has no simple bound.
+
+    It is read off at nodes up to the odds whose price is all that the data can give, or that nothing resolves.
+    """
+    furthest = np.minimum(affordable_gap(p) / temperature(p), np.log(p.L) + _RESOLVED)
+    nodes = even_in_asinh(furthest, _PULL_NODES)
+    pull, _ = token_data.force(nodes, p.strength[:, None], p.expand())
+    pulled = pull > stiffness[:, None] * nodes
+    last = np.where(pulled.any(1), _PULL_NODES - pulled[:, ::-1].argmax(1), 1)
+    return np.take_along_axis(nodes, np.minimum(last + 1, _PULL_NODES)[:, None], 1)[:, 0]
 
 
 def largest_odds(p: Parameters, prior_force: Callable[[Array], Array]) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 
 from phasekit.model import Parameters
 from phasekit.theory import solve
+from phasekit.theory.action import token_data
 from phasekit.theory.action.base import Array, Averages, Jet, Point, Profile, Profiled, share
 from phasekit.theory.action.generated import softmax_map
 from phasekit.theory.action.generated import two_level as generated
@@ -32,7 +33,16 @@ class Data(NamedTuple):
 
 def data_jet(delta: Array, p: Parameters) -> Data:
     """Return Φ(δ) with its derivatives."""
-    return Data(*generated.data_jet(delta, p.P, p.V, p.L, p.sigma_w, p.kappa))
+    if p.setting.tokens.uniform:
+        return Data(*generated.data_jet(delta, p.P, p.V, p.L, p.sigma_w, p.kappa))
+    return Data(*token_data.jet(delta, p))
+
+
+def data_force(delta: Array, t: Array, p: Parameters) -> tuple[Array, Array]:
+    """Return (force, d ln force/d ln t): the force −dΦ/dδ of data of strength t; the P of ``p`` is ignored."""
+    if p.setting.tokens.uniform:
+        return generated.data_force(delta, t, p.V, p.L, p.sigma_w)
+    return token_data.force(delta, t, p)
 
 
 class TwoLevelMap(Profiled):
@@ -66,6 +76,8 @@ class TwoLevelMap(Profiled):
         return Jet.of(data.value + cost, gradient, hessian)
 
     def loss(self, z: Point, p: Parameters) -> Array:
+        if not p.setting.tokens.uniform:
+            return token_data.loss(self.price.state(z, p).delta, p)
         return softmax_map.loss(self.price.state(z, p).delta, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
 
     def averages(self, z: Point, p: Parameters) -> Averages:
@@ -80,7 +92,7 @@ class TwoLevelMap(Profiled):
     def profile(self, u: Array, p: Parameters) -> Profile:
         """Return the cheapest states at ``u``, and dS/dδ along them."""
         place = self.price.place(u, p)
-        pull, _ = generated.data_force(place.delta, p.strength, p.V, p.L, p.sigma_w)
+        pull, _ = data_force(place.delta, p.strength, p)
         return Profile(place.point, place.force - pull)
 
     def balancing_strength(self, u: Array, p: Parameters) -> Array:
@@ -88,7 +100,7 @@ class TwoLevelMap(Profiled):
         place = self.price.place(u, p)
 
         def excess(log_t: Array) -> tuple[Array, Array]:
-            pull, steepness = generated.data_force(place.delta, np.exp(log_t), p.V, p.L, p.sigma_w)
+            pull, steepness = data_force(place.delta, np.exp(log_t), p)
             with np.errstate(divide="ignore"):  # odds so large that the pull underflows: no data balance the price
                 return np.log(pull / place.force), steepness
 

@@ -58,7 +58,7 @@ class SSAPrice(OddsPrice):
         n, b, cost = p.score["n"], p.score["b"], p.pooling_cost
         u = np.expm1(coordinate / n) / b
         depth = score_laws.ssa_depth(u, p.L, cost, b)
-        delta, elasticity, price = score_laws.ssa_price(u, depth, p.L, cost, p.sigma_g, n, b)
+        delta, elasticity, price = score_laws.ssa_price(u, depth, p.L, cost, p.logit_scale, n, b)
         return CheapestLogits((p.L - 1) * np.exp(-delta), elasticity, price)
 
     def end(self, p: Parameters) -> Array:
@@ -69,7 +69,7 @@ class EntmaxPrice(OddsPrice):
     """The coordinate is δ."""
 
     def cheapest(self, coordinate: Array, p: Parameters) -> CheapestLogits:
-        elasticity, price = score_laws.entmax_price(coordinate, p.L, p.sigma_g, p.score["alpha"] - 1)
+        elasticity, price = score_laws.entmax_price(coordinate, p.L, p.logit_scale, p.score["alpha"] - 1)
         return CheapestLogits((p.L - 1) * np.exp(-coordinate), elasticity, price)
 
     def end(self, p: Parameters) -> Array:
@@ -80,7 +80,7 @@ class EntmaxPrice(OddsPrice):
 
 def effective_sigma_g(p: Parameters) -> Array:
     """Return σ_g, or σ_g/T of temperature softmax."""
-    return np.asarray(p.sigma_g / temperature(p))
+    return np.asarray(p.logit_scale / temperature(p))
 
 
 def price_of(score: Score) -> OddsPrice | None:

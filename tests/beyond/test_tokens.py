@@ -1,0 +1,122 @@
+"""Token laws in the theory: dense matrices, differences, Monte Carlo and networks say the same."""
+
+import numpy as np
+import pytest
+
+from phasekit.errors import InputError
+from phasekit.heads import Adam, train
+from phasekit.model import Model
+from phasekit.theory.action import action_for
+from phasekit.theory.action.two_level import data_force, data_jet
+from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import find_transitions
+from phasekit.tokens import Given
+
+RANDOM = np.random.default_rng(5)
+
+
+def random_model(random, replacement=True):
+    V, L = int(random.integers(2, 12)), int(random.integers(2, 40))
+    frequency = random.dirichlet(np.full(V, random.uniform(0.3, 3))) + 1e-6
+    tokens = Given(frequency=tuple(frequency / frequency.sum()))
+    if not replacement:
+        V, tokens = L + int(random.integers(1, 9)), "uniform:replacement=false"
+    scales = {name: float(np.exp(random.uniform(-1, 1))) for name in ("sigma_w", "sigma_g", "kappa")}
+    return Model(V=V, L=L, P=float(10 ** random.uniform(0, 4)), tokens=tokens, **scales)
+
+
+def dense(model, delta):
+    """Φ and the loss from matrices: E[xxᵀ] and E[x_j x_kᵀ] of the law, and the readout by a linear solve."""
+    L, V = model.L, model.V
+    alpha = 1 / (1 + (L - 1) * np.exp(-delta))
+    g, q = alpha, alpha**2 + (1 - alpha) ** 2 / (L - 1)
+    frequency = model.tokens.frequencies(V)
+    one, pair = np.diag(frequency), np.outer(frequency, frequency)
+    if model.tokens.name == "uniform":
+        pair = (np.ones((V, V)) - np.eye(V)) / (V * (V - 1))
+    M, N = q * one + (1 - q) * pair, g * one + (1 - g) * pair
+    W = np.linalg.solve(M + np.eye(V) * model.kappa / (model.P * model.sigma_w**2), N)
+    loss = 1 - 2 * (W * N).sum() + (W * (M @ W)).sum()
+    return model.P / (2 * model.kappa) * loss + (W**2).sum() / (2 * model.sigma_w**2), loss
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_data_part_is_that_of_dense_matrices(seed):
+    random = np.random.default_rng(seed)
+    model = random_model(random, replacement=seed % 4 > 0)
+    p, delta = model.parameters(), np.asarray(random.uniform(-1, 12))
+    value, slope, bend = data_jet(delta, p)
+    wanted, loss = dense(model, float(delta))
+    assert value == pytest.approx(wanted, rel=1e-9)
+    action = action_for(model)
+    scale = model.sigma_g / np.sqrt(model.L - 1)
+    assert action.loss((delta / scale,), p) == pytest.approx(loss, rel=1e-7, abs=1e-12)
+    h = 1e-4
+    high, low = (dense(model, float(delta) + shift)[0] for shift in (h, -h))
+    assert slope == pytest.approx((high - low) / (2 * h), rel=1e-4, abs=1e-6 * wanted)
+    (_, up, _), (_, down, _) = (data_jet(delta + shift, p) for shift in (h, -h))
+    assert bend == pytest.approx((up - down) / (2 * h), rel=1e-5, abs=1e-8 * wanted)
+    pull, steepness = data_force(delta, p.strength, p)
+    assert pull == pytest.approx(-slope, rel=1e-9)
+    more, _ = data_force(delta, p.strength * (1 + h), p)
+    assert steepness == pytest.approx(np.log(more / pull) / np.log1p(h), rel=1e-3)
+
+
+def test_equal_frequencies_are_uniform_tokens():
+    for score in ("softmax", "ssa", "entmax"):
+        even, same = (Model(V=8, L=64, score=score, tokens=law) for law in ("zipf:0", "uniform"))
+        one, other = find_transitions(even), find_transitions(same)
+        assert one.order == other.order
+        assert pytest.approx(other.passages[0].P, rel=1e-9) == one.passages[0].P
+
+
+@pytest.mark.parametrize(
+    ("V", "L", "exponent", "P_star"),
+    [
+        *((16, 32, zeta, P) for zeta, P in ((0.0, 369.2), (0.5, 370.4), (1.0, 384.0), (1.5, 428.4), (2.0, 520.6))),
+        *((1000, 64, zeta, P) for zeta, P in ((0.0, 2671), (1.0, 1646))),
+    ],
+)
+def test_thresholds_against_zipf_s_exponent(V, L, exponent, P_star):
+    """Zipf raises P* where V is small and lowers it where V is large."""
+    found = find_transitions(Model(V=V, L=L, tokens=f"zipf:{exponent}"))
+    assert found.threshold("P_star") == pytest.approx(P_star, abs=10 ** np.floor(np.log10(P_star) - 3) * 0.6)
+
+
+def test_states_on_both_sides_of_the_jump():
+    minima = find_minima(Model(V=16, L=32, tokens="zipf:1").grid(P=[200, 400, 900]))
+    assert minima.count.tolist() == [1, 2, 1]
+    assert minima.action[:, 0] == pytest.approx([85.500, 165.23, 203.15], rel=1e-4)
+    assert minima.averages["g"][:, 0] == pytest.approx([0.0336, 0.2325, 0.3702], abs=6e-5)
+    assert minima.loss[:, 0] == pytest.approx([0.844, 0.314, 0.0879], abs=6e-4)
+    assert minima.converged[:, 0].all()
+
+
+def test_a_grid_may_vary_the_vocabulary():
+    both = find_minima(Model(V=8, L=32, P=500, tokens="zipf").grid(V=[4, 16]))
+    for k, V in enumerate((4, 16)):
+        assert both.action[k, 0] == pytest.approx(find_minima(Model(V=V, L=32, P=500, tokens="zipf")).action[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["zipf:1", "uniform:replacement=false"])
+def test_networks_have_the_theory_s_energy(law):
+    """One data set each: within 0.5 % (Zipf; the difference is one draw's noise)."""
+    model = Model(V=16, L=16, P=900, tokens=law)
+    found = train(model, starts=("copy",), members=1, data_seeds=(0, 1), settings=Adam(steps=600), device="cpu").data
+    theory = find_minima(model)
+    assert found.converged.all()
+    assert float(found.U.mean()) == pytest.approx(theory.action[0], rel=5e-3)
+    assert float(found.g.mean()) == pytest.approx(theory.averages["g"][0], rel=0.02)
+
+
+def test_what_has_no_theory_is_refused_with_its_reason():
+    for fields, reason in [
+        ({"score": "linear"}, "linear attention"),
+        ({"key_dim": 4}, "nuclear norm"),
+        ({"mask": "causal"}, "together with tokens = 'zipf'"),
+    ]:
+        with pytest.raises(InputError, match=reason):
+            action_for(Model(V=8, L=16, tokens="zipf", **fields))
+    with pytest.raises(InputError, match="posterior"):
+        action_for(Model(V=8, L=16, tokens="zipf"), "posterior")
