@@ -112,7 +112,7 @@ def test_networks_have_the_theory_s_energy(law):
 
 def test_what_has_no_theory_is_refused_with_its_reason():
     for fields, reason in [
-        ({"score": "linear"}, "linear attention"),
+        ({"score": "linear"}, "sum to one"),
         ({"key_dim": 4}, "nuclear norm"),
         ({"mask": "causal"}, "together with tokens = 'zipf'"),
     ]:
