@@ -17,7 +17,7 @@ STOREYS = (
     ("scores", "encodings", "masks", "tokens"),
     ("model", "derivations", "attention"),
     ("theory", "tasks", "saturation"),
-    ("heads",),
+    ("heads", "transformers"),
     ("samplers",),
     ("evidence",),
     ("runs",),

@@ -22,17 +22,20 @@ from phasekit.samplers.schedule import Decay
 from phasekit.scores import Score, get_score, names
 from phasekit.tasks.in_context import TASKS, Shift, build_task
 from phasekit.tokens import TOKEN_LAWS
+from phasekit.transformers import Curriculum, InContext, Training
 
 TASKS_KNOWN = [*map(build_task, TASKS.names()), Shift(deviant=3.0, place=1)]
 METHODS = [HMC(step=0.1), SGLD(step=1e-3), Langevin(step=0.1), SGLD(step=Decay(0.1, 0.5, 10))]
 SETTINGS = {"langevin": {"step": 0.1}, "sgld": {"step": 0.1}, "hysteresis": {"step": 0.1}, "umbrella": {"step": 0.1}}
+ICL = InContext(task="every", architecture="one-layer", score="ssa")
+TRAINING = [ICL, ICL.architecture, Curriculum(first=3), Training()]
 PROCEDURES = [get_procedure({"name": name, **SETTINGS.get(name, {})}) for name in Procedure.registry.names()]
 MODELS = [Model(V=8, L=16), Model(V=8, L=16, P=100, score="ssa", key_dim=4)]
 WORDS = ["relative", "causal", "window:8", "zipf:1.5", "given:0.5,0.25,0.25", "uniform:replacement=false"]
 SETTINGS_OF_MODELS = [
     kind.given(word) for word in WORDS for kind in (ENCODINGS, MASKS, TOKEN_LAWS) if word.split(":")[0] in kind.names()
 ]
-DESCRIBED = [*map(get_score, names()), *MODELS, *TASKS_KNOWN, *SETTINGS_OF_MODELS]
+DESCRIBED = [*map(get_score, names()), *MODELS, *TASKS_KNOWN, *TRAINING, *SETTINGS_OF_MODELS]
 DESCRIBED += [Decay(0.1, 0.5, 10), *METHODS, *PROCEDURES]
 
 

@@ -16,6 +16,7 @@ PROCEDURES: Registry[Procedure] = Registry(
         "adam": "phasekit.runs.procedures.adam:AdamNetworks",
         "hmc": "phasekit.runs.procedures.sampled:HMCNetworks",
         "hysteresis": "phasekit.runs.procedures.hysteresis:Hysteresis",
+        "icl": "phasekit.runs.procedures.icl:InContextLearning",
         "langevin": "phasekit.runs.procedures.sampled:LangevinNetworks",
         "sgld": "phasekit.runs.procedures.sampled:SGLDNetworks",
         "theory": "phasekit.runs.procedures.theory:TheoryMinima",

@@ -74,7 +74,7 @@ class Copy(Sequences):
     name: ClassVar[str] = "copy"
 
     def answers(self, tokens: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        return np.roll(tokens, 1, axis=1), np.broadcast_to(np.arange(tokens.shape[1]) > 0, tokens.shape)
+        return np.roll(tokens, 1, axis=1), np.tile(np.arange(tokens.shape[1]) > 0, (len(tokens), 1))
 
 
 @TASKS.register
