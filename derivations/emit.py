@@ -19,6 +19,7 @@ import sympy as sp
 
 from derivations.printer import Printer, UnreadableCode
 from derivations.programs import (
+    induction_map,
     linear_map,
     mean_field,
     nuclear_map,
@@ -81,8 +82,8 @@ def stale(folder: Path) -> list[Path]:
 @cache
 def sources() -> dict[str, str]:
     """Return file names and texts of all generated modules."""
-    programs = (linear_map, nuclear_map, softmax_map, two_level, mean_field, pooled_field, thresholds, score_laws)
-    programs += (token_law,)
+    heads = (linear_map, nuclear_map, softmax_map, two_level, mean_field, pooled_field, induction_map)
+    programs = (*heads, thresholds, score_laws, token_law)
     modules = [program.module() for program in programs]
     texts = {f"{module.name}.py": module_source(module) for module in modules}
     names = ", ".join(f"``{module.name}``" for module in modules)

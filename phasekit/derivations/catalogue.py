@@ -5,6 +5,7 @@ from __future__ import annotations
 from phasekit.derivations import (
     copying,
     evidence,
+    induction,
     jump,
     landau,
     linear,
@@ -38,6 +39,7 @@ _MODULES = (
     laws,
     nuclear,
     tokens,
+    induction,
 )
 
 #: Derivations by name: the effective action first, then the proofs of the saturation theorems.

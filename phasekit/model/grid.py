@@ -38,6 +38,8 @@ class Grid:
         self.axes: dict[str, NDArray[np.float64]] = {name: _axis(base, name, values) for name, values in axes.items()}
         if not self.axes:
             raise InputError("grid", None, f"has no axes; choose from {', '.join(axes_of(base.score))}")
+        V, L = self.axes.get("V", np.array([base.V])), self.axes.get("L", np.array([base.L]))
+        base.task.check_sizes(float(V.min()), float(L.max()))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from phasekit.errors import InputError
 from phasekit.masks import MASKS, Mask, NoMask
 from phasekit.model.grid import Grid
 from phasekit.model.parameters import AXES, RANGES, RULES, Inputs, Parameters, Setting
+from phasekit.model.task import TASKS, Copy, Task
 from phasekit.scores import Score, Softmax, get_score
 from phasekit.tokens import TOKEN_LAWS, TokenLaw, Uniform
 
@@ -55,6 +56,8 @@ class Model(Description):
         Which keys a position sees (default "none").
     tokens : TokenLaw or str
         How often each token is drawn (default "uniform").
+    task : Task or str
+        "copy" (default), or "induction": two layers, of which ``score`` is that of the second (docs/induction.md).
 
     Raises
     ------
@@ -67,7 +70,7 @@ class Model(Description):
         "inputs": f"must be one of {', '.join(get_args(Inputs))}",
         "key_dim": "must be None (G itself has the Gaussian prior) or a whole number of at least 1",
     }
-    added: ClassVar[tuple[str, ...]] = ("key_dim", "encoding", "mask", "tokens")
+    added: ClassVar[tuple[str, ...]] = ("key_dim", "encoding", "mask", "tokens", "task")
 
     V: int = _number("V")
     L: int = _number("L")
@@ -81,6 +84,7 @@ class Model(Description):
     encoding: SerializeAsAny[Encoding] | None = None
     mask: SerializeAsAny[Mask] = NoMask()
     tokens: SerializeAsAny[TokenLaw] = Uniform()
+    task: SerializeAsAny[Task] = Copy()
 
     if TYPE_CHECKING:  # numbers may be the words that a user typed, and a score its name
 
@@ -90,6 +94,11 @@ class Model(Description):
     @classmethod
     def _read_score(cls, given: Any) -> Score:
         return get_score(given)
+
+    @field_validator("task", mode="before")
+    @classmethod
+    def _read_task(cls, given: Any) -> Task:
+        return TASKS.given(given)
 
     @field_validator("encoding", mode="before")
     @classmethod
@@ -117,6 +126,7 @@ class Model(Description):
                 raise InputError("inputs", self.inputs, f"the encoding is {self.encoding.name}; leave one of them out")
             if type(self.encoding) in words:
                 self.__dict__.update(inputs=word, encoding=None)
+        self.task.check(self)
         return self
 
     @property
@@ -135,7 +145,8 @@ class Model(Description):
         if self.P is None:
             raise InputError("P", None, f"missing: {RULES['P']}")
         numbers = {name: np.asarray(getattr(self, name), dtype=float) for name in AXES}
-        own = {name: np.asarray(value, dtype=float) for name, value in self.score.numbers.items()}
+        given = {**self.score.numbers, **self.task.numbers}
+        own = {name: np.asarray(value, dtype=float) for name, value in given.items()}
         setting = Setting(self.positions, self.mask, self.tokens)
         return Parameters(**numbers, setting=setting, score=own)
 

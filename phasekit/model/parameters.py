@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -115,6 +115,10 @@ class Parameters:
             raise TypeError(f"no such numbers: {', '.join(sorted(unknown))}")
         values.update({name: np.asarray(value, dtype=float) for name, value in changes.items()})
         return self.with_numbers(values.values())
+
+    def with_score(self, score: Mapping[str, NDArray[np.float64]]) -> Parameters:
+        """Return a copy with the numbers of another score."""
+        return replace(self, score=score)
 
     def ravel(self) -> Parameters:
         """Broadcast all numbers to the common shape and flatten them."""

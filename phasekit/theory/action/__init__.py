@@ -4,10 +4,11 @@ from typing import get_args
 
 from phasekit.checks import one_of
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Inputs, Model
+from phasekit.model import Estimator, Induction, Inputs, Model
 from phasekit.scores import Entmax, Linear, PerHead, Score, Softmax, Sparsemax, TemperatureSoftmax
 from phasekit.theory.action.base import Action, Averages, Covariance, Jet, Profile, StationaryPoints
 from phasekit.theory.action.entmax import EntmaxMap
+from phasekit.theory.action.induction import InductionMap, induction_action
 from phasekit.theory.action.linear import LinearMap
 from phasekit.theory.action.linear_posterior import LinearPosterior
 from phasekit.theory.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
@@ -31,6 +32,8 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
         If the estimator is neither "map" nor "posterior", or there is no theory for this combination.
     """
     score, estimator = model.score, one_of("estimator", estimator, get_args(Estimator))
+    if isinstance(model.task, Induction):
+        return induction_action(model, estimator)
     _refuse_setting(model, estimator)
     if model.key_dim is not None:
         return nuclear_action(model, estimator)
@@ -94,6 +97,7 @@ __all__ = [
     "Averages",
     "Covariance",
     "EntmaxMap",
+    "InductionMap",
     "Jet",
     "LinearMap",
     "LinearNuclear",

@@ -8,8 +8,6 @@ for k < 1 it can come closer to it than float64 tells gaps apart, which is why p
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from phasekit.errors import InputError
@@ -36,7 +34,7 @@ _SMALLEST_K = 1e-300
 class EntmaxPrice(Price):
     """The path coordinate and the point's label are δ: the emitted gap(δ) needs no inverse there."""
 
-    coordinates: ClassVar[tuple[str, ...]] = ("gap",)
+    coordinates = ("gap",)
 
     def physical(self, point: Point, p: Parameters) -> Point:
         return (_gap(point[0], p)[0],)

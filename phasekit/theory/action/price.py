@@ -7,7 +7,7 @@ coordinate u that grows with δ. The data part of the action depends on δ alone
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Price(ABC):
     coordinates : names of the physical coordinates
     """
 
-    coordinates: ClassVar[tuple[str, ...]]
+    coordinates: tuple[str, ...]
 
     @abstractmethod
     def physical(self, point: Point, p: Parameters) -> Point:

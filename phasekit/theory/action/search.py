@@ -50,7 +50,7 @@ def stationary_points(action: Action, p: Parameters) -> StationaryPoints:
     """Return all minima for flat parameters, and what else is stationary at the origin and off the path."""
     found = [StationaryPoints(np.empty(0, dtype=np.int64), tuple(np.empty(0) for _ in action.coordinates), np.empty(0))]
     if isinstance(action, Profiled):
-        found.append(_on_path(action, p))
+        found.append(on_path(action, p))
     if action.symmetric:
         nothing = tuple(np.zeros(p.shape) for _ in action.coordinates)
         found.append(StationaryPoints(np.arange(p.shape[0]), nothing, np.full(p.shape, np.nan)))
@@ -61,8 +61,8 @@ def stationary_points(action: Action, p: Parameters) -> StationaryPoints:
     return StationaryPoints(np.concatenate(owners), joined, np.concatenate(starts))
 
 
-def _on_path(action: Profiled, p: Parameters) -> StationaryPoints:
-    """Return the minima of the profile."""
+def on_path(action: Profiled, p: Parameters) -> StationaryPoints:
+    """Return the minima of the profile, for flat parameters."""
     owner, low, high = _brackets(action, p)
     relative = 1e-8 if isinstance(action, Coarse) else 1e-14
     u = solve.root(lambda u, q: action.profile(u, q).slope, low, high, p[owner], relative=relative)

@@ -7,8 +7,6 @@ Logits are u on the copy entry and v on the others. In terms of the gap u − v 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from phasekit.model import Parameters
@@ -42,7 +40,7 @@ class SmoothPrice(Price):
         For a score without smooth log odds.
     """
 
-    coordinates: ClassVar[tuple[str, ...]] = ("gap", "mean")
+    coordinates = ("gap", "mean")
 
     def __init__(self, score: Score) -> None:
         self._odds = log_odds_of(score)
@@ -109,7 +107,8 @@ class SmoothPrice(Price):
         )  # rounding, of shift-invariant scores
         if not pull.any():
             return np.zeros(gap.shape)
-        return solve.newton(balance, np.where(pull > 0, -gap, 0.0), np.where(pull < 0, gap, 0.0), np.zeros(gap.shape))
+        size = np.abs(gap)  # negative gaps belong to layers that attend anywhere but to the right key
+        return solve.newton(balance, np.where(pull > 0, -size, 0.0), np.where(pull < 0, size, 0.0), np.zeros(gap.shape))
 
 
 class SmoothMap(TwoLevelMap, Curved):

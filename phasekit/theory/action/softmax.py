@@ -33,7 +33,7 @@ class GapPrice(Price):
     the position-position block of G only.
     """
 
-    coordinates: ClassVar[tuple[str, ...]] = ("gap",)
+    coordinates = ("gap",)
 
     def physical(self, point: Point, p: Parameters) -> Point:
         return (point[0] * gap_scale(p),)

@@ -2,12 +2,13 @@
 
 A row that gives weight α to its copy entry and the same weight to each other entry is described by one number, the log
 odds δ = ln[(L−1) α/(1−α)] of the copy entry against any other one. The action is *data* plus *price*: the data part
-Φ(δ) is that of softmax attention, whatever the score; scores differ in what it costs to reach δ (:mod:`.price`).
+Φ(δ) is that of softmax attention, whatever the score; scores differ in what it costs to reach δ (:mod:`.price`). What
+the task is decides on the data part alone.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,18 +32,36 @@ class Data(NamedTuple):
     curvature: Array
 
 
-def data_jet(delta: Array, p: Parameters) -> Data:
-    """Return Φ(δ) with its derivatives."""
-    if p.setting.tokens.uniform:
+class DataPart(Protocol):
+    """What the data of a task say about the log odds δ of the right key."""
+
+    def jet(self, delta: Array, p: Parameters) -> Data:
+        """Return Φ(δ) with its derivatives."""
+
+    def force(self, delta: Array, t: Array, p: Parameters) -> tuple[Array, Array]:
+        """Return −Φ'(δ) for data of strength t, and d ln(−Φ')/d ln t, which is positive."""
+
+    def loss(self, delta: Array, p: Parameters) -> Array:
+        """Return the loss at the best readout."""
+
+
+class CopyData:
+    """The copy task: independent tokens (docs/theory.md, section 2), of any law (docs/beyond.md)."""
+
+    def jet(self, delta: Array, p: Parameters) -> Data:
+        if not p.setting.tokens.uniform:
+            return Data(*token_data.jet(delta, p))
         return Data(*generated.data_jet(delta, p.P, p.V, p.L, p.sigma_w, p.kappa))
-    return Data(*token_data.jet(delta, p))
 
-
-def data_force(delta: Array, t: Array, p: Parameters) -> tuple[Array, Array]:
-    """Return (force, d ln force/d ln t): the force −dΦ/dδ of data of strength t; the P of ``p`` is ignored."""
-    if p.setting.tokens.uniform:
+    def force(self, delta: Array, t: Array, p: Parameters) -> tuple[Array, Array]:
+        if not p.setting.tokens.uniform:
+            return token_data.force(delta, t, p)
         return generated.data_force(delta, t, p.V, p.L, p.sigma_w)
-    return token_data.force(delta, t, p)
+
+    def loss(self, delta: Array, p: Parameters) -> Array:
+        if not p.setting.tokens.uniform:
+            return token_data.loss(delta, p)
+        return softmax_map.loss(delta, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
 
 
 class TwoLevelMap(Profiled):
@@ -51,14 +70,16 @@ class TwoLevelMap(Profiled):
     Parameters
     ----------
     price : Price
+    data : DataPart, optional
+        That of the task; copying if left out.
     """
 
     order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
     course: ClassVar[str] = "folds"
     cells: ClassVar[int] = 128
 
-    def __init__(self, price: Price) -> None:
-        self.price = price
+    def __init__(self, price: Price, data: DataPart | None = None) -> None:
+        self.price, self.data = price, data or CopyData()
         self.coordinates = price.coordinates
 
     def physical(self, z: Point, p: Parameters) -> Point:
@@ -66,7 +87,7 @@ class TwoLevelMap(Profiled):
 
     def jet(self, z: Point, p: Parameters) -> Jet:
         state = self.price.state(z, p)
-        data, k = data_jet(state.delta, p), len(state.z)
+        data, k = self.data.jet(state.delta, p), len(state.z)
         cost = sum(x**2 for x in state.z) / 2
         gradient = [data.slope * first + x for first, x in zip(state.first, state.z, strict=True)]
         pairs = zip(state.second, *np.triu_indices(k), strict=True)
@@ -76,9 +97,7 @@ class TwoLevelMap(Profiled):
         return Jet.of(data.value + cost, gradient, hessian)
 
     def loss(self, z: Point, p: Parameters) -> Array:
-        if not p.setting.tokens.uniform:
-            return token_data.loss(self.price.state(z, p).delta, p)
-        return softmax_map.loss(self.price.state(z, p).delta, p.P, p.V, p.L, p.sigma_w, p.sigma_g, p.kappa)
+        return self.data.loss(self.price.state(z, p).delta, p)
 
     def averages(self, z: Point, p: Parameters) -> Averages:
         return Averages(*softmax_map.averages(self.price.state(z, p).delta, p.L))
@@ -92,7 +111,7 @@ class TwoLevelMap(Profiled):
     def profile(self, u: Array, p: Parameters) -> Profile:
         """Return the cheapest states at ``u``, and dS/dδ along them."""
         place = self.price.place(u, p)
-        pull, _ = data_force(place.delta, p.strength, p)
+        pull, _ = self.data.force(place.delta, p.strength, p)
         return Profile(place.point, place.force - pull)
 
     def balancing_strength(self, u: Array, p: Parameters) -> Array:
@@ -100,7 +119,7 @@ class TwoLevelMap(Profiled):
         place = self.price.place(u, p)
 
         def excess(log_t: Array) -> tuple[Array, Array]:
-            pull, steepness = data_force(place.delta, np.exp(log_t), p)
+            pull, steepness = self.data.force(place.delta, np.exp(log_t), p)
             with np.errstate(divide="ignore"):  # odds so large that the pull underflows: no data balance the price
                 return np.log(pull / place.force), steepness
 

@@ -1,0 +1,230 @@
+"""Induction heads, map estimator: two layers pay for the log odds of one (docs/induction.md).
+
+The data part is a function of the second layer's log odds δ alone. A match of strength β between the query and the
+right key gives δ = βγ/T, where γ is the share of it that the first layer lets through, so δ may be paid by either
+layer; :class:`RelayPrice` is what the cheapest split costs. The rest is the theory of one head.
+
+The unstructured state, no match and a uniform first layer, is stationary at every P: near it the price is |δ| times a
+constant, a kink, like that of a nuclear norm. Four *sheets* leave it, one for each pair of signs. The first, on which
+layer 1 attends to the previous token and layer 2 to where it is the query, has the global minimum. On the second
+(negative match) the head attends anywhere but to the right key, with a negative readout.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from phasekit.errors import InputError
+from phasekit.model import Estimator, Induction, Model, Parameters
+from phasekit.scores import Score, Softmax, TemperatureSoftmax
+from phasekit.theory.action.base import Array, Curved, Isolated, Mask, Point, Profile, StationaryPoints
+from phasekit.theory.action.generated import induction_map, softmax_map
+from phasekit.theory.action.price import Cheapest, Price, State, nodes_up_to_copying
+from phasekit.theory.action.search import on_path
+from phasekit.theory.action.smooth import SmoothPrice
+from phasekit.theory.action.softmax import GapPrice, temperature
+from phasekit.theory.action.two_level import Data, TwoLevelMap
+
+_FIRST = "first_"  # before the names of the first layer's own numbers
+_HALVINGS = 6
+_MOST = 100.0  # negative log odds; positive ones may be twice as large
+
+
+class InductionData:
+    """Φ(δ) where the tokens of a sequence are distinct."""
+
+    def jet(self, delta: Array, p: Parameters) -> Data:
+        return Data(*induction_map.data_jet(_resolved(delta), p.P, p.V, p.L, p.sigma_w, p.kappa))
+
+    def force(self, delta: Array, t: Array, p: Parameters) -> tuple[Array, Array]:
+        return induction_map.data_force(_resolved(delta), t, p.V, p.L, p.sigma_w)
+
+    def loss(self, delta: Array, p: Parameters) -> Array:
+        return induction_map.loss(_resolved(delta), p.P, p.V, p.L, p.sigma_w, p.kappa)
+
+
+def _resolved(delta: Array) -> Array:
+    """Return log odds whose exponentials, and the squares of those, float64 holds; beyond them nothing changes."""
+    return np.clip(delta, -_MOST, 2 * _MOST)
+
+
+class RelayPrice(Price):
+    """What the second layer's log odds cost both layers; the path coordinate is that of the first layer's price.
+
+    Parameters
+    ----------
+    first : Price
+        Of the first layer's log odds.
+    own : bool
+        Whether the first layer has numbers of its own score, apart from the second's.
+    gap, match : +1 or -1
+        Signs of the first layer's log odds and of β, on this sheet.
+    """
+
+    def __init__(self, first: Price, own: bool = False, gap: int = 1, match: int = 1) -> None:
+        self.first, self.own, self.gap, self.match = first, own, gap, match
+        self.coordinates = (*first.coordinates, "match")
+
+    def physical(self, point: Point, p: Parameters) -> Point:
+        return (*self.first.physical(point[:-1], self._first(p)), point[-1] * p.sigma_g / np.sqrt(p.V - 1))
+
+    def first_odds(self, point: Point, p: Parameters) -> Array:
+        """Return the log odds of the first layer."""
+        return self.first.state(point[:-1], self._first(p)).delta
+
+    def state(self, point: Point, p: Parameters) -> State:
+        *below, z = point
+        first = self.first.state(tuple(below), self._first(p))
+        share, slope, bend = induction_map.route(first.delta, p.L)
+        unit, k = self._scale(p) / np.sqrt(p.V - 1), len(below)
+        rows: list[Array] = []
+        parts = iter(first.second)
+        for i in range(k):
+            rows += [unit * z * (bend * first.first[i] * one + slope * next(parts)) for one in first.first[i:]]
+            rows.append(unit * slope * first.first[i])
+        slopes = (*(unit * z * slope * one for one in first.first), np.asarray(unit * share))
+        return State(point, np.asarray(unit * z * share), slopes, (*rows, np.zeros(())))
+
+    def place(self, u: Array, p: Parameters) -> Cheapest:
+        below = self.first.place(self.gap * u, self._first(p))
+        share, slope, _ = induction_map.route(below.delta, p.L)
+        scale = self._scale(p)
+        with np.errstate(divide="ignore", invalid="ignore"):  # at no gap both vanish, and so do the odds
+            odds = scale * np.sqrt(below.force * share**3 / ((p.V - 1) * slope)) * self.gap * self.match
+            force = (p.V - 1) * odds / (share * scale) ** 2
+            z = np.sqrt(p.V - 1) * odds / (share * scale)
+        nothing = share == 0
+        at_kink = self.gap * self.match * self.kink(p)
+        return Cheapest(
+            (*below.point, np.where(nothing, 0.0, z)), np.where(nothing, 0.0, odds), np.where(nothing, at_kink, force)
+        )
+
+    def path(self, p: Parameters, cells: int) -> Array:
+        return self._last(p)[:, None] * np.linspace(0.0, 1.0, cells + 1)
+
+    def kink(self, p: Parameters) -> Array:
+        """Return the slope of the price at the unstructured state: what the first bit of |δ| costs."""
+        return np.asarray(p.L * np.sqrt((p.L - 1) * (p.V - 1)) / self.prior_variance(p))
+
+    def prior_variance(self, p: Parameters) -> Array:
+        """Return what stands for σ_g² of two softmax layers in what holds near the unstructured state."""
+        nothing = tuple(np.zeros(p.shape) for _ in self.first.coordinates)
+        slope = self.first.state(nothing, self._first(p)).first
+        return np.asarray(self._scale(p) * np.sqrt((p.L - 1) * sum(one**2 for one in slope)))
+
+    def _last(self, p: Parameters) -> Array:
+        """Return path coordinates beyond every stationary point.
+
+        The data's force is at most P(V−1)/(2κV) · (1 + 2√t/(L−1)). That of the prior falls as long as most of the
+        first layer's weight lies elsewhere (the first layer gets cheaper), and then rises.
+        """
+        strongest = p.P * (p.V - 1) / (2 * p.kappa * p.V) * (1 + 2 * np.sqrt(p.strength) / (p.L - 1))
+
+        def beyond(u: Array) -> Mask:
+            copying = np.abs(self.first.place(self.gap * u, self._first(p)).delta) >= np.log(4 * p.L)
+            with np.errstate(over="ignore"):
+                return np.asarray(copying & ~(np.abs(self.place(u, p).force) <= strongest))
+
+        low, high = np.zeros(p.shape), np.ones(p.shape)
+        while not (ended := beyond(high) | ~np.isfinite(strongest)).all():
+            low, high = np.where(ended, low, high), np.where(ended, high, 2 * high)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            ended = beyond(middle)
+            low, high = np.where(ended, low, middle), np.where(ended, middle, high)
+        return high
+
+    def _scale(self, p: Parameters) -> Array:
+        return np.asarray(p.sigma_g / temperature(p))
+
+    def _first(self, p: Parameters) -> Parameters:
+        """Return the numbers as the first layer sees them."""
+        if not self.own:
+            return p
+        return p.with_score({n.removeprefix(_FIRST): x for n, x in p.score.items() if n.startswith(_FIRST)})
+
+
+class Sheet(TwoLevelMap):
+    """The action on one sheet: both layers' signs are given, and the stationary points form one curve.
+
+    The averages are those of the second layer's attention.
+    """
+
+    order_parameters: ClassVar[tuple[str, str]] = ("alpha1", "alpha2")
+    cells: ClassVar[int] = 64
+    price: RelayPrice
+
+    def __init__(self, price: RelayPrice) -> None:
+        super().__init__(price, InductionData())
+
+    def profile(self, u: Array, p: Parameters) -> Profile:
+        points, slope = super().profile(u, p)
+        return Profile(points, slope * (self.price.gap * self.price.match))  # from odds to the path's direction
+
+    def order(self, z: Point, p: Parameters) -> tuple[Array, Array]:
+        """Return the weights of the previous token in layer 1, and of the right key in layer 2."""
+        first = softmax_map.averages(self.price.first_odds(z, p), p.L)[2]
+        return np.asarray(first), self.averages(z, p).g
+
+
+class InductionMap(Sheet, Curved, Isolated):
+    """S(Δ, β): the first sheet as a path, the unstructured state and the other sheets' minima beside it.
+
+    Parameters
+    ----------
+    first : Price
+    own : bool
+        As in :class:`RelayPrice`.
+    """
+
+    course = "layers"
+
+    def __init__(self, first: Price, own: bool = False) -> None:
+        super().__init__(RelayPrice(first, own))
+        self._others = tuple(Sheet(RelayPrice(first, own, *signs)) for signs in ((1, -1), (-1, -1), (-1, 1)))
+
+    def curve_nodes(self, p: Parameters) -> Array:
+        return nodes_up_to_copying(self.price, p)
+
+    def isolated_stationary_points(self, p: Parameters) -> StationaryPoints:
+        rows = np.arange(p.shape[0])
+        nothing = tuple(np.zeros(p.shape) for _ in self.coordinates)
+        found = [StationaryPoints(rows, nothing, np.full(p.shape, np.nan)), *(on_path(s, p) for s in self._others)]
+        owners, points, starts = zip(*found, strict=True)
+        joined = tuple(np.concatenate(coordinate) for coordinate in zip(*points, strict=True))
+        return StationaryPoints(np.concatenate(owners), joined, np.concatenate(starts))
+
+    def unstructured(self, p: Parameters) -> tuple[Array, Array]:
+        """Return action and loss of the unstructured state."""
+        zero = np.zeros(p.shape)
+        return self.data.jet(zero, p).value, self.data.loss(zero, p)
+
+    def spinodal(self, p: Parameters) -> Array:
+        """Return the P up to which the unstructured state is a minimum; infinite for V = L."""
+        with np.errstate(divide="ignore"):
+            scale = np.sqrt(self.price.prior_variance(p))
+            return np.asarray(induction_map.spinodal(p.V, p.L, p.sigma_w, scale, p.kappa))
+
+
+def induction_action(model: Model, estimator: Estimator) -> InductionMap:
+    """Return the action of an induction head.
+
+    Raises
+    ------
+    InputError
+        For the posterior, and for scores without a theory in their layer.
+    """
+    if estimator == "posterior":
+        raise InputError("estimator", estimator, "has no theory for induction yet: use map")
+    assert isinstance(model.task, Induction)
+    second, first = model.score, model.task.first
+    if not isinstance(second, Softmax | TemperatureSoftmax):
+        what = "has no theory in the second layer of an induction head: softmax or temperature there, "
+        raise InputError("score", second.name, what + "and any of the softmax family in the first")
+    return InductionMap(_first_price(second if first is None else first), own=first is not None)
+
+
+def _first_price(score: Score) -> Price:
+    return GapPrice() if isinstance(score, Softmax | TemperatureSoftmax) else SmoothPrice(score)
