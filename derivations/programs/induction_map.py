@@ -50,7 +50,7 @@ def module() -> Module:
     return Module(
         "induction_map",
         "Map action of an induction head, over the log odds δ of its second layer.",
-        (_jet(), _force(), _loss(), _route(), _spinodal()),
+        (_jet(), _force(), _terms(), _loss(), _route(), _spinodal()),
         "Φ and the loss to a few units in the last place, the force and the route too for δ > 0; second derivatives "
         "relative to the sum of the absolute values of their terms.",
     )
@@ -94,6 +94,24 @@ def _force() -> Function:
         ((V - 1) * nu * K * (t * per_E / sigma_w) ** 2, 2 * square * per_E + noise / K),
         (derived, t * sp.diff(derived, t) / derived),
         (sp.Eq(sp.Symbol("force"), induction.data_force()),),
+    )
+
+
+def _terms() -> Function:
+    return Function(
+        "force_terms",
+        "Return (e, a, b) of the force (a s + b)/(s (s + e)²), s = 1/t.",
+        (delta, V, L, sigma_w),
+        (
+            *_MODEL,
+            *_PLACE,
+            Line(copy, 1 / wide, "weight of the right key"),
+            Line(signal, copy**2),
+            Line(trace, spread * y**2 * signal),
+            Line(weight, (V - 1) * nu * signal / sigma_w**2),
+        ),
+        (trace + nu**2 * signal, weight * (x + rho * y) * copy, weight * trace),
+        tuple(induction.unfold(term) for term in induction.force_terms()),
     )
 
 

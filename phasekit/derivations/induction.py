@@ -140,6 +140,25 @@ def data_force() -> sp.Expr:
 
 
 @cache
+def force_terms() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """In s = 1/t the force is (a s + b)/(s (s + e)²). So the P at which it balances a price is the root of a cubic,
+    s (s + e)² = (a s + b)/price: one change of sign, one positive root. For V = L b is zero, and the force stays below
+    a/e² however many the data.
+    """
+    weight, inverse = (V - 1) / sigma_w**2 * nu, sp.Symbol("s", positive=True)
+    noise = spread * y**2
+    terms = (
+        (noise + nu**2) / (1 + x) ** 2,
+        weight * (x + ratio * y) / (1 + x) ** 3,
+        weight * noise / (1 + x) ** 4,
+    )
+    e, a, b = terms
+    written = (a * inverse + b) / (inverse * (inverse + e) ** 2)
+    require_equal(data_force().subs(t, 1 / inverse), written, "the force in s")
+    return terms
+
+
+@cache
 def balance() -> sp.Expr:
     """Log odds δ of the second layer may be paid by either layer: cost₁(δ₁) + (V − 1)(δ/γ(δ₁))²/(2σ_g²). The cheapest
     split has δ² = σ_g² γ³ cost₁'/((V − 1) γ'). For softmax the right-hand side, Δ γ³/γ' up to a factor, grows with
@@ -194,6 +213,7 @@ def _steps() -> tuple[Step, ...]:
         Step.of(action, sp.Eq(named("S", "S"), at_gap + prior.gap_cost() + match_cost())),
         Step.of(bracket, sp.Eq(named("N/(N+tν²)", r"N/(N+t\nu^2)"), bracket())),
         Step.of(data_force, sp.Eq(named("-Phi'(delta)", r"-\Phi'(\delta)"), data_force())),
+        Step.of(force_terms, *(sp.Eq(sp.Symbol(n), term) for n, term in zip("eab", force_terms(), strict=True))),
         Step.of(balance, sp.Eq(split, balance())),
         Step.of(spinodal, sp.Eq(named("P_sp", r"P_{\mathrm{sp}}"), spinodal())),
     )

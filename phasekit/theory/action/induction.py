@@ -29,6 +29,10 @@ from phasekit.theory.action.two_level import Data, TwoLevelMap
 
 _FIRST = "first_"  # before the names of the first layer's own numbers
 _HALVINGS = 6
+_MOST_DATA = 1e12  # of t: as good as infinitely many
+_BISECTIONS = 40
+_ENDLESS = 1e60  # t that no data reach
+_NEWTON_STEPS, _ROUNDING = 60, 4e-16
 _MOST = 100.0  # negative log odds; positive ones may be twice as large
 
 
@@ -186,7 +190,37 @@ class InductionMap(Sheet, Curved, Isolated):
         self._others = tuple(Sheet(RelayPrice(first, own, *signs)) for signs in ((1, -1), (-1, -1), (-1, 1)))
 
     def curve_nodes(self, p: Parameters) -> Array:
-        return nodes_up_to_copying(self.price, p)
+        """Return nodes up to a weight of 0.99 on the right key, or to as much as any data can pay for.
+
+        Where a sequence holds the whole vocabulary the readout can do without sharp attention: for V = L the force of
+        the data stays finite however many there are.
+        """
+        nodes = nodes_up_to_copying(self.price, p)
+        low, high = np.zeros(p.shape), np.where(np.isnan(nodes[:, -1]), 0.0, nodes[:, -1])
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            paid = self.balancing_strength(middle, p) < _MOST_DATA
+            # The curve comes down from the spinodal before it goes up for good.
+            paid |= self.price.place(middle, p).delta < 1
+            low, high = np.where(paid, middle, low), np.where(paid, high, middle)
+        return nodes * (low / np.where(nodes[:, -1] == 0, 1.0, nodes[:, -1]))[:, None]
+
+    def balancing_strength(self, u: Array, p: Parameters) -> Array:
+        """Return the t at which the data balance the prior; 1e60 where no data do (V = L, sharp attention).
+
+        1/t is the positive root of a cubic that is convex there, so Newton's method comes down to it from above.
+        """
+        place = self.price.place(u, p)
+        e, a, b = induction_map.force_terms(_resolved(place.delta), p.V, p.L, p.sigma_w)
+        a, b = a / place.force, b / place.force
+        with np.errstate(divide="ignore", invalid="ignore"):
+            s = np.fmin(np.maximum(np.sqrt(2 * a), np.cbrt(2 * b)), np.where(e**2 > a, b / (e**2 - a), np.inf))
+            for _ in range(_NEWTON_STEPS):
+                step = (s * (s + e) ** 2 - a * s - b) / ((s + e) * (3 * s + e) - a)
+                s = s - step
+                if not (np.abs(step) > _ROUNDING * s).any():
+                    break
+            return np.asarray(np.where(s > 1 / _ENDLESS, 1 / s, _ENDLESS))
 
     def isolated_stationary_points(self, p: Parameters) -> StationaryPoints:
         rows = np.arange(p.shape[0])

@@ -14,6 +14,7 @@ from phasekit.theory.transitions.describe import Transitions, find_transitions
 from phasekit.theory.transitions.endpoint import Family, critical_endpoint
 from phasekit.theory.transitions.folds import Folds
 from phasekit.theory.transitions.jumps import Jumps
+from phasekit.theory.transitions.layers import Layers
 from phasekit.theory.transitions.onset import Onset
 from phasekit.theory.transitions.passage import Passage, State, Threshold
 from phasekit.theory.transitions.table import locate, transition_table
@@ -38,5 +39,5 @@ __all__ = [
     "transition_table",
 ]
 
-for _course in (Onset(), Crossover(), Folds(), Jumps()):
+for _course in (Onset(), Crossover(), Folds(), Jumps(), Layers()):
     register(_course)

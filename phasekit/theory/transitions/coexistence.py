@@ -82,6 +82,8 @@ def _far(curve: StationaryCurves, low_fold: Array, high_fold: Array, into_kink: 
     action, p = curve.action, curve.p
     last = curve.nodes[:, -1] * np.where(into_kink, _TOWARDS_KINK, 1.0)
     lower = np.log(np.where(into_kink, curve.end_of_rise(), curve.at(high_fold, p).P))
+    # The lower minimum itself may begin later, where the stretch of the curve does.
+    lower = np.where(curve.begin > 0, np.maximum(lower, np.log(curve.at(curve.begin, p).P)), lower)
     log_window = np.stack([lower, np.log(curve.at(low_fold, p).P)], axis=-1)
 
     def stationary(log_P: Array, p: Parameters, *ends: Array) -> tuple[Parameters, list[Array]]:
@@ -97,7 +99,7 @@ def _far(curve: StationaryCurves, low_fold: Array, high_fold: Array, into_kink: 
         low_value, high_value = (action.jet(action.profile(u, there).points, there).value for u in (low, high))
         return high_value - low_value
 
-    ends: tuple[Array, ...] = (np.zeros(last.shape), low_fold, high_fold, last, into_kink.astype(float))
+    ends: tuple[Array, ...] = (curve.begin, low_fold, high_fold, last, into_kink.astype(float))
     # If data are scarce the upper branch leaves the nodes (g → 1) before the upper spinodal, but long after P*.
     upper = np.where(into_kink, log_window[:, 1], np.minimum(log_window[:, 1], np.log(curve.at(last, p).P)))
     inside = _INSIDE * (upper - lower)

@@ -26,14 +26,17 @@ class StationaryCurves:
     p : Parameters
         Flat; its P is ignored.
     nodes : array, shape (models, nodes), optional
+    begin : array, shape (models,), optional
+        Where the stretch that is looked at begins, as a minimum; 0 unless said.
     """
 
-    def __init__(self, action: Curved, p: Parameters, nodes: Array | None = None) -> None:
+    def __init__(self, action: Curved, p: Parameters, nodes: Array | None = None, begin: Array | float = 0.0) -> None:
         self.action, self.p = action, p
         self.nodes = action.curve_nodes(p) if nodes is None else nodes
+        self.begin = begin + np.zeros(p.shape)
 
     def __getitem__(self, rows: NDArray[np.int64]) -> StationaryCurves:
-        return StationaryCurves(self.action, self.p[rows], self.nodes[rows])
+        return StationaryCurves(self.action, self.p[rows], self.nodes[rows], self.begin[rows])
 
     def at(self, u: Array, p: Parameters) -> Parameters:
         """Return the parameters with the P that makes ``u`` stationary."""

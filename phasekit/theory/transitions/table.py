@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Second dimension of the quantities that come in pairs.
-_PAIRS = {"spinodals": "end"}
+_PAIRS = {"spinodals": "end", "layer2_spinodals": "end"}
 
 
 def locate(action: Action, p: Parameters) -> dict[str, Array]:

@@ -75,6 +75,24 @@ def data_force(delta: Array, t: Array, V: Array, L: Array, sigma_w: Array) -> tu
     return t**2 * (V - 1) * nu * per_E**2 * K / sigma_w**2, 2 * square * per_E + noise / K
 
 
+def force_terms(delta: Array, V: Array, L: Array, sigma_w: Array) -> tuple[Array, Array, Array]:
+    """Return (e, a, b) of the force (a s + b)/(s (s + e)²), s = 1/t."""
+    others = L - 1  # entries of a row that aren't copied
+    rho = others / (V - 1)  # share of the vocabulary that a sequence holds, next to the right key
+    free = (V - L) / (V - 1)  # 1 − ρ
+    spread = V * rho * free  # what wrong keys add to the squared norm
+    log_y = -delta
+    y = np.exp(log_y)  # weight of a wrong key, in units of the right one's
+    x = others * y
+    wide = 1 + x
+    nu = free - rho * np.expm1(log_y)  # 1 − ρy
+    copy = 1 / wide  # weight of the right key
+    signal = copy**2
+    trace = spread * y**2 * signal
+    weight = (V - 1) * nu * signal / sigma_w**2
+    return nu**2 * signal + trace, (rho * y + x) * copy * weight, trace * weight
+
+
 def loss(delta: Array, P: Array, V: Array, L: Array, sigma_w: Array, kappa: Array) -> Array:
     """Return the mean squared error per sequence at the best W."""
     t = P * sigma_w**2 / (V * kappa)  # strength of the data against the prior of W
