@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from phasekit.encodings import ENCODINGS
 from phasekit.errors import InputError
 from phasekit.masks import MASKS
-from phasekit.model import AXES, Estimator, Inputs, Model
+from phasekit.model import AXES, TASKS, Estimator, Inputs, Model
 from phasekit.scores import get_score, names, parse_score
 from phasekit.scores.registry import score_types
 from phasekit.tokens import TOKEN_LAWS, unigrams
@@ -34,6 +34,12 @@ _OPTIONS = {  # field of the model (or what stands beside it): option, what it t
         "--score",
         "NAME",
         f"Score function: {', '.join(names())} (default softmax), or module:Class.",
+    ),
+    "task": (
+        "--task",
+        "NAME",
+        f"What is learnt: {', '.join(TASKS.names())}; induction has two layers, with --score in the second one and in "
+        "the first, or there another one: induction:first=ssa (default copy).",
     ),
     "encoding": (
         "--encoding",

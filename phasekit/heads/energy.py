@@ -13,7 +13,7 @@ from torch import Tensor
 
 from phasekit.checkpoint import Tensors
 from phasekit.errors import InputError
-from phasekit.model import Model, given_model
+from phasekit.model import Copy, Model, given_model
 from phasekit.tasks.copy import Dataset
 
 
@@ -218,6 +218,8 @@ def common_model(models: Sequence[Model]) -> Model:
     for model in map(given_model, models[1:]):
         if model.at(P=first.P) != first:
             raise InputError("models", str(model), "all models of one ensemble must agree in everything but P")
+    if not isinstance(first.task, Copy):
+        raise InputError("task", first.task.name, "has no networks of one head; must be copy")
     if not first.score.uses_logits:
         raise InputError("score", first.score.name, "networks need a score that is a function of logits")
     return first

@@ -94,4 +94,3 @@ class Induction(Task):
     def check_sizes(self, V: float, L: float) -> None:
         if V < L:
             raise InputError("V", V, f"must be at least L = {L:g} for induction: the tokens of a sequence are distinct")
-

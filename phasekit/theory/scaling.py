@@ -92,7 +92,7 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     InputError
         For an unknown quantity, one that the score doesn't have, or fewer than 5 values.
     """
-    forms = closed_forms_of(quantity, given_model(model).score)
+    forms = closed_forms_of(quantity, given_model(model).score, model.task)
     grid = Grid(model, {axis: np.sort(number_array(axis, values))})
     if grid.shape[0] < 5:
         raise InputError(axis, grid.axes[axis].tolist(), "a scaling law needs at least 5 values")

@@ -381,3 +381,28 @@ def test_a_number_of_the_score_can_be_an_axis(phasekit, tmp_path, arguments):
     outcome = phasekit(*arguments, "-o", tmp_path)
     assert outcome.status == 0, outcome.err
     assert any(path.suffix == ".png" for path in tmp_path.iterdir())
+
+
+def test_induction(phasekit):
+    """Both layers of an induction head: its minima, its passages, and what has no theory."""
+    task = ["--task", "induction"]
+    branches = document(phasekit("minima", *task, "-V", 8, "-L", 8, "-P", 140, "--json"))["branches"]
+    assert [set(branch["order_parameters"]) for branch in branches] == [{"alpha1", "alpha2"}] * 2
+    assert branches[0]["action"] == pytest.approx(61.72, abs=0.005)
+    found = document(phasekit("transitions", *task, "-V", 16, "-L", 8, "--json"))
+    assert found["order"] == "first"
+    assert found["P_star"] == pytest.approx(259.1, abs=0.05)
+    assert found["spinodals"][1] == pytest.approx(940.7, abs=0.05)
+    assert set(found["jump"]) == {"alpha1", "alpha2", "loss"}
+    assert phasekit("transitions", *task, "-V", 65536, "-L", 6).status == 0
+    for words, told in [
+        (["-V", 8, "-L", 9], "at least L = 9"),
+        (["-V", 8, "-L", 8, "--score", "linear"], "softmax or temperature"),
+        (["-V", 8, "-L", 8, "--estimator", "posterior"], "use map"),
+        (["-V", 8, "-L", 8, "--mask", "causal"], "cyclic"),
+        (["-V", 8, "-L", 8, "--tokens", "zipf:1"], "without repetition"),
+    ]:
+        outcome = phasekit("transitions", *task, *words)
+        assert outcome.status == 2
+        assert told in outcome.err
+        assert outcome.err.count("\n") == 1

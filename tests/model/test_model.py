@@ -230,3 +230,23 @@ def test_the_strength_of_the_data_and_the_P_of_a_strength_are_inverse_to_each_ot
     np.testing.assert_allclose(p.strength, np.array([[1.0], [96.0]]) * 4 / (np.array([0.5, 3.0]) * 8), rtol=1e-15)
     np.testing.assert_allclose(p.with_strength(p.strength).P, np.broadcast_to(p.P, (2, 2)), rtol=1e-15)
     assert p.with_strength(2.0).P.shape == (2, 2)
+
+
+def test_induction_is_a_task_of_its_own():
+    model = Model(V=8, L=4, task={"name": "induction", "first": {"name": "ssa", "n": 2.0}})
+    assert Model(**json.loads(json.dumps(model.describe()))) == model
+    assert "task" not in Model(V=8, L=4).describe()
+    assert Model(V=8, L=4, P=2, task="induction:first=softmax").task.first == Softmax()
+    assert model.at(P=1.0).parameters().score.keys() == {"first_n", "first_b"}
+    for changes, field in [
+        ({"L": 9}, "V"),
+        ({"inputs": "token+position"}, "inputs"),
+        ({"key_dim": 3}, "key_dim"),
+        ({"task": "recall"}, "task"),
+        ({"task": "induction:first=hardmax"}, "score"),
+    ]:
+        with pytest.raises(InputError) as refused:
+            Model(**{"V": 8, "L": 4, "task": "induction", **changes})
+        assert refused.value.field == field
+    with pytest.raises(InputError, match="at least L = 16"):
+        Model(V=8, L=4, task="induction").grid(L=[4, 16])

@@ -7,6 +7,7 @@ threshold and to a score function.
 from __future__ import annotations
 
 from phasekit.errors import InputError
+from phasekit.model import Induction, Task
 from phasekit.scores import Linear, Score, Softmax, Sparsemax, TemperatureSoftmax
 from phasekit.theory.closed_forms.jump import ClosedForm, any_regime, softmax_jump
 from phasekit.theory.closed_forms.laws import REGIMES, regime_laws
@@ -19,7 +20,7 @@ _LINEAR: dict[str, dict[str, ClosedForm]] = {
 }
 
 
-def closed_forms_of(quantity: str, score: Score) -> dict[str, ClosedForm]:
+def closed_forms_of(quantity: str, score: Score, task: Task | None = None) -> dict[str, ClosedForm]:
     """Return the closed forms of a threshold of the map estimator by name; an empty mapping if none is known.
 
     Laws that hold in one regime only have NaN where their score's numbers exclude them.
@@ -33,6 +34,8 @@ def closed_forms_of(quantity: str, score: Score) -> dict[str, ClosedForm]:
 
     if quantity not in THRESHOLDS:
         raise InputError("threshold", quantity, f"must be one of {', '.join(THRESHOLDS)}")
+    if isinstance(task, Induction):
+        return {}
     if isinstance(score, Linear):
         return _LINEAR.get(quantity, {})
     laws = regime_laws(score)
