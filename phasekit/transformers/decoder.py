@@ -217,13 +217,19 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(architecture.width, 3 * architecture.width)
         self.out = nn.Linear(architecture.width, architecture.width)
         shared = 1 if learned == "layer" else architecture.heads
-        self.score = ScoredAttention(shared, score, learn=learned != "no")
+        self.score: nn.Module = ScoredAttention(shared, score, learn=learned != "no")
 
     def forward(self, x: Tensor) -> Tensor:
         query, key, value = self.project(x)
         mixed = self.score(query, key, value, is_causal=True)
         found: Tensor = self.out(mixed.transpose(1, 2).flatten(-2))
         return found
+
+    @property
+    def scored(self) -> ScoredAttention:
+        """The score and its parameters, as they were trained."""
+        assert isinstance(self.score, ScoredAttention)
+        return self.score
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values, (batch, heads, tokens, width/heads) each."""

@@ -98,21 +98,33 @@ def grid(task: Task, name: str) -> list[Shift]:
     Parameters
     ----------
     task : Task
-    name : "none", "scales", "deviants" or "all"
-        Prompts like those of training; lengths and standard deviations as in arXiv:2508.14685 (a coarser grid of the
-        same range), and the laws of inputs; one deviant value at each place; all of these.
+    name : "none", "few", "scales", "deviants" or "all"
+        Prompts like those of training; a few of each kind; lengths and standard deviations as in arXiv:2508.14685 (a
+        coarser grid of the same range), and the laws of inputs; one deviant value at each place; all of these.
 
     Raises
     ------
     InputError
         For another name.
     """
-    parts = {"none": [NO_SHIFT], "scales": _scales(task), "deviants": _deviants(task)}
+    parts = {"none": [NO_SHIFT], "few": few(task), "scales": _scales(task), "deviants": _deviants(task)}
     if name != "all" and name not in parts:
         raise InputError("tests", name, f"must be one of {', '.join([*parts, 'all'])}")
     names = tuple(parts) if name == "all" else ("none", name)
     chosen = [shift for part in names for shift in parts[part]]
     return list(dict.fromkeys(shift.at(points=shift.points or task.points) for shift in chosen))
+
+
+def few(task: Task) -> list[Shift]:
+    """Return prompts like those of training, magnified ones, and one value made deviant in the middle."""
+    points = min(task.points, _WITH_DEVIANT)
+    if "x_scale" not in task.shifts:
+        return [NO_SHIFT, Shift(points=2 * task.points)]
+    scaled = [Shift(points=points, x_scale=scale) for scale in (1.0, 3.0, 10.0, 29.0)]
+    deviant = [Shift(points=points, deviant=value, place=points // 2) for value in DEVIANTS]
+    if "coefficient_scale" in task.shifts:
+        scaled += [Shift(points=points, coefficient_scale=scale) for scale in (3.0, 10.0)]
+    return [*scaled, *deviant]
 
 
 def _scales(task: Task) -> list[Shift]:

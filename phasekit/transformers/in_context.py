@@ -20,7 +20,7 @@ from phasekit.errors import InputError
 from phasekit.scores import Score, Softmax, get_score
 from phasekit.tasks.in_context import Prompts, Shift, Task, build_task
 from phasekit.transformers.decoder import Architecture, Decoder, Learned, get_architecture
-from phasekit.transformers.training import History, Progress, Training, train
+from phasekit.transformers.training import BatchLoss, History, Progress, Training, train
 
 #: Prompts by which training is watched.
 _WATCHED = 256
@@ -176,11 +176,6 @@ def train_in_context(
     model = subject.build(seed).to(resolve_device(device), settings.dtype)
     held_out = task.draw("watch", 0, 0, _WATCHED)
 
-    def batch_loss(network: nn.Module, number: int) -> Tensor:
-        points = growth.points_at(number // settings.accumulate, task.points)
-        prompts = task.draw("train", seed, number, settings.batch, Shift(points=points))
-        return mean_loss(task, answers_of(network, prompts), prompts)
-
     def watch(network: nn.Module) -> Mapping[str, float]:
         found = answer(network, held_out)
         counted = task.counted(held_out)
@@ -194,7 +189,7 @@ def train_in_context(
     run = {**what, "training": {name: getattr(settings, name) for name in Training.model_fields}}
     history = train(
         model,
-        batch_loss,
+        _batches(task, settings, growth, "train", seed),
         settings,
         seed=seed,
         run={**run, "watch_every": watch_every},
@@ -205,3 +200,27 @@ def train_in_context(
         progress=progress,
     )
     return model, history
+
+
+def retune(model: nn.Module, subject: InContext, settings: Training, *, seed: int, steps: int) -> History:
+    """Train a network on for a while at a tenth of its first rate, on fresh prompts of full length, in place.
+
+    Raises
+    ------
+    Diverged
+    """
+    named = {name: getattr(settings, name) for name in Training.model_fields}
+    plan = Training(**{**named, "steps": steps, "rate": settings.rate / 10, "warmup": 0})
+    batches = _batches(subject.task, plan, Curriculum(), "retune", seed)
+    return train(model, batches, plan, seed=seed, run={})
+
+
+def _batches(task: Task, settings: Training, growth: Curriculum, purpose: str, seed: int) -> BatchLoss:
+    """Return the mean loss of a network on the batch of a number."""
+
+    def batch_loss(network: nn.Module, number: int) -> Tensor:
+        points = growth.points_at(number // settings.accumulate, task.points)
+        prompts = task.draw(purpose, seed, number, settings.batch, Shift(points=points))
+        return mean_loss(task, answers_of(network, prompts), prompts)
+
+    return batch_loss

@@ -14,6 +14,7 @@ from phasekit.runs.work.runner import run_sweep
 from phasekit.tasks.in_context import Shift, build_task
 from phasekit.transformers import Architecture, InContext, Training, train_in_context
 from phasekit.transformers.evaluation import DEVIANTS, evaluate, grid
+from phasekit.transformers.probes import MEASURES
 from tests.runs.probes import Here
 
 SWEEP = """
@@ -30,6 +31,9 @@ batch = 4
 prompts = 8
 watch_every = 5
 tests = "all"
+interventions = [{temperature = 2.0}, {score = "ssa", layer = 0, retuned = true}]
+retune_steps = 2
+probe = true
 """
 
 
@@ -41,7 +45,9 @@ def test_a_sweep_gives_one_row_a_test(tmp_path):
     found = collect(store)
     table = found.table
     tests = grid(build_task("every", points=5), "all")
-    assert len(table) == 4 * len(tests)
+    few = len(grid(build_task("every", points=5), "few"))
+    assert len(table) == 4 * (len(tests) + 2 * few)
+    assert set(table["intervention"]) == {"", "temperature 2", "score ssa in layer 0, retuned"}
     assert set(table["score"]) == {"softmax", "ssa"}
     assert set(table["data_seed"]) == {0, 1}
     assert set(table["deviant"].dropna()) == set(DEVIANTS)
@@ -49,7 +55,10 @@ def test_a_sweep_gives_one_row_a_test(tmp_path):
     assert (table["optimal"] == 0).all()
     assert table.groupby(["score", "data_seed"])["trivial"].apply(tuple).nunique() == 1, "the same prompts for all"
     arrays = next(iter(found.arrays.values()))
-    assert arrays["errors"].shape == (len(tests), 8)
+    assert arrays["errors"].shape == (len(tests) + 2 * few, 8)
+    assert arrays["saturation"].shape == (few, 1, 2, len(MEASURES))
+    assert arrays["mass"].shape == (few, 8, 1, 2)
+    assert arrays["beyond_bounds"].max() < 1e-9
     assert list(arrays["watched_at"]) == [0, 5, 10, 12]
     assert arrays["loss"].shape == (2,)
     trained, history = train_in_context(tasks[0].model, Training(steps=12, batch=4), seed=tasks[0].data_seed)
@@ -132,8 +141,8 @@ def test_grids_hold_the_published_ranges():
     assert {(10, 1), (200, 29)} <= {(shift.points, shift.x_scale) for shift in every}
     assert {(value, place) for value in DEVIANTS for place in range(11)} <= {(s.deviant, s.place) for s in every}
     assert len(grid(build_task("copy"), "deviants")) == 1
-    with pytest.raises(InputError, match="tests = 'few': must be one of none, scales, deviants, all"):
-        grid(build_task("copy"), "few")
+    with pytest.raises(InputError, match="tests = 'many': must be one of none, few, scales, deviants, all"):
+        grid(build_task("copy"), "many")
 
 
 def test_nan_answers_are_no_success():

@@ -11,7 +11,9 @@ from pydantic import Field
 
 from phasekit.describe import Description
 from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
-from phasekit.transformers.in_context import Curriculum, InContext, train_in_context
+from phasekit.tasks.in_context import Task
+from phasekit.transformers.in_context import Curriculum, InContext, retune, train_in_context
+from phasekit.transformers.interventions import Intervention
 from phasekit.transformers.training import Training
 
 if TYPE_CHECKING:
@@ -30,8 +32,14 @@ class InContextLearning(Procedure, Training):
     steps, batch, rate, …
         See :class:`phasekit.transformers.training.Training`.
     curriculum : Curriculum
-    tests : "none", "scales", "deviants" or "all"
+    tests : "none", "few", "scales", "deviants" or "all"
         Which shifts; see :func:`phasekit.transformers.evaluation.grid`.
+    interventions : tuple of Intervention
+        Changes of the trained network under which the few shifts are tested again (column ``intervention``).
+    retune_steps : int
+        Steps that retuned ones are trained on, at a tenth of the rate.
+    probe : bool
+        Whether to measure the attention rows under the few shifts (arrays ``saturation`` and ``mass``).
     prompts : int
         In each test; the same ones for every network.
     watch_every : int
@@ -44,7 +52,10 @@ class InContextLearning(Procedure, Training):
     takes: ClassVar[type[Description]] = InContext
 
     curriculum: Curriculum = Curriculum()
-    tests: Literal["none", "scales", "deviants", "all"] = "all"
+    tests: Literal["none", "few", "scales", "deviants", "all"] = "all"
+    interventions: tuple[Intervention, ...] = ()
+    retune_steps: int = Field(default=200, ge=1)
+    probe: bool = False
     prompts: int = Field(default=256, ge=1)
     watch_every: int = Field(default=50, ge=0)
     keep_weights: bool = True
@@ -54,7 +65,14 @@ class InContextLearning(Procedure, Training):
         return self.steps
 
     def shortened(self, length: int) -> Procedure:
-        changes = {"steps": length, "tests": "none", "watch_every": 0, "prompts": 1}
+        changes = {
+            "steps": length,
+            "tests": "none",
+            "watch_every": 0,
+            "prompts": 1,
+            "interventions": (),
+            "probe": False,
+        }
         return self.model_copy(update=changes)
 
     def check(self, model: InContext) -> None:
@@ -85,18 +103,26 @@ class InContextLearning(Procedure, Training):
                 pause=place.pause,
             )
 
-        return [self._outcome(subject, *place.resuming(partial(trained, subject, seed))) for subject, seed in cases]
+        return [
+            self._outcome(subject, seed, *place.resuming(partial(trained, subject, seed))) for subject, seed in cases
+        ]
 
-    def _outcome(self, subject: InContext, model: Decoder, history: History) -> Outcome:
+    def _outcome(self, subject: InContext, seed: int, model: Decoder, history: History) -> Outcome:
         from phasekit.scores import learned_values
         from phasekit.transformers.decoder import parameter_count
         from phasekit.transformers.evaluation import evaluate, grid
 
-        found = [evaluate(model, subject.task, shift, prompts=self.prompts) for shift in grid(subject.task, self.tests)]
-        rows = [evaluation.row() for evaluation in found]
+        task, none = subject.task, Intervention()
+        tested = [(none, evaluate(model, task, shift, prompts=self.prompts)) for shift in grid(task, self.tests)]
+        for change in self.interventions:
+            changed = change.apply(model)
+            if change.retuned:
+                retune(changed, subject, self, seed=seed, steps=self.retune_steps)
+            tested += [(change, evaluate(changed, task, shift, prompts=self.prompts)) for shift in grid(task, "few")]
+        rows = [{"intervention": change.words, **evaluation.row()} for change, evaluation in tested]
         learned = learned_values(model)
         arrays: dict[str, Any] = {
-            "errors": np.stack([evaluation.errors["network"] for evaluation in found]).astype(np.float32),
+            "errors": np.stack([evaluation.errors["network"] for _, evaluation in tested]).astype(np.float32),
             "loss": _averaged(history.loss),
             "gradient_norm": _averaged(history.gradient_norm),
             "watched_at": history.watched_at,
@@ -107,6 +133,8 @@ class InContextLearning(Procedure, Training):
                 for name, v in values.items()
             },
         }
+        if self.probe and model.attentions:
+            arrays |= self._probed(task, model)
         if self.keep_weights:
             arrays |= {f"weights {name}": value.cpu().numpy() for name, value in model.state_dict().items()}
         about = {
@@ -115,6 +143,18 @@ class InContextLearning(Procedure, Training):
             "loss_kept_every": _KEPT_EVERY,
         }
         return Outcome({name: np.array([row[name] for row in rows]) for name in rows[0]}, arrays, about)
+
+    def _probed(self, task: Task, model: Decoder) -> dict[str, Any]:
+        """Return means over rows (shifts, layers, heads, measures), and masses (shifts, prompts, layers, heads)."""
+        from phasekit.transformers.evaluation import grid
+        from phasekit.transformers.probes import probe
+
+        found = [probe(model, task.draw("test", 0, 0, self.prompts, shift)) for shift in grid(task, "few")]
+        return {
+            "saturation": np.stack([rows.means() for rows in found]),
+            "mass": np.stack([rows.mass_of_prompts for rows in found]).astype(np.float32),
+            "beyond_bounds": np.array([rows.beyond for rows in found]),
+        }
 
 
 def _averaged(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
