@@ -1,0 +1,182 @@
+"""Networks that differ in one thing, tested on the same prompts: means, paired differences, and what they can't show.
+
+An arm's errors form a table: a row for each seed of training, a column for each prompt (or item) of the test. Seeds and
+prompts are both drawn from more than were looked at, so both are resampled, independently of each other (the pigeonhole
+bootstrap: A. Owen, Annals of Applied Statistics 1, 386 (2007)). Arms of the same seed began with the same weights and
+saw the same batches, and all arms were tested on the same prompts, so that differences are taken cell by cell.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from phasekit.checks import whole_number
+from phasekit.errors import InputError
+from phasekit.measure.bootstrap import student_interval
+
+Array = NDArray[np.float64]
+
+#: Share of wrong claims that a family of comparisons may make at all.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over seeds and prompts.
+
+    Attributes
+    ----------
+    value, error : float
+        The standard error is that of the bootstrap, times √(s/(s−1)) for s seeds.
+    interval : pair of float
+        95 %: Student's, with s − 1 degrees of freedom. NaN with a single seed, which tells nothing about seeds.
+    seeds, prompts : int
+    """
+
+    value: float
+    error: float
+    interval: tuple[float, float]
+    seeds: int
+    prompts: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An arm against the reference.
+
+    Attributes
+    ----------
+    arm : str
+    mean : Mean
+        Of the arm's errors less the reference's, cell by cell.
+    p : float
+        Of Student's test that the difference is 0.
+    corrected : float
+        p times what Holm's correction asks for among all arms compared.
+    resolvable : float
+        The smallest difference that these seeds and prompts could have shown, at the strictest step of the correction.
+    """
+
+    arm: str
+    mean: Mean
+    p: float
+    corrected: float
+    resolvable: float
+
+    @property
+    def verdict(self) -> str:
+        """ "lower", "higher", or "no difference that these seeds can show"."""
+        if not self.corrected < LEVEL:
+            return "no difference that these seeds can show"
+        return "lower" if self.mean.value < 0 else "higher"
+
+
+def mean_over_seeds(errors: ArrayLike, resamples: int = 2000, seed: int = 0) -> Mean:
+    """Return the mean of errors (seeds, prompts) with its interval over both.
+
+    Raises
+    ------
+    InputError
+        If it is no table of finite numbers: a network that gave NaN has no mean error.
+    """
+    table = _table("errors", errors)
+    seeds, prompts = table.shape
+    value = float(table.mean())
+    if seeds < 2:
+        return Mean(value, float("nan"), (float("nan"), float("nan")), seeds, prompts)
+    draws = np.random.default_rng(seed)
+    of_seeds, of_prompts = (_weights(draws, resamples, count) for count in (seeds, prompts))
+    means = np.einsum("rp,rp->r", of_seeds @ table, of_prompts)
+    error = float(means.std() * np.sqrt(seeds / (seeds - 1)))
+    return Mean(value, error, student_interval(value, error, seeds), seeds, prompts)
+
+
+def compare_arms(errors: Mapping[str, ArrayLike], reference: str, resamples: int = 2000) -> list[Difference]:
+    """Compare every arm with a reference, with Holm's correction for their number.
+
+    Parameters
+    ----------
+    errors : mapping of arm to array, shape (seeds, prompts)
+        The same seeds and prompts in the same order for all.
+    reference : str
+    resamples : int
+
+    Raises
+    ------
+    InputError
+        If the reference is missing, shapes differ, there is a single seed, or errors aren't finite.
+    """
+    if reference not in errors:
+        raise InputError("reference", reference, f"must be one of {', '.join(errors)}")
+    base = _table(reference, errors[reference])
+    if len(base) < 2:
+        raise InputError("seeds", len(base), "must be at least 2: one seed tells nothing about seeds")
+    found = {}
+    for arm, given in errors.items():
+        table = _table(arm, given)
+        if table.shape != base.shape:
+            raise InputError(arm, table.shape, f"must have the reference's seeds and prompts, {base.shape}")
+        if arm != reference:
+            found[arm] = mean_over_seeds(table - base, resamples)
+    degrees = len(base) - 1
+    p = np.array([_p_value(mean, degrees) for mean in found.values()])
+    reach = float(stats.t.ppf(1 - LEVEL / (2 * max(1, len(found))), degrees))
+    return [
+        Difference(arm, mean, float(one), float(corrected), reach * mean.error)
+        for (arm, mean), one, corrected in zip(found.items(), p, holm(p), strict=True)
+    ]
+
+
+def holm(p: ArrayLike) -> Array:
+    """Return p-values corrected for their number: S. Holm, Scand. J. Statist. 6, 65 (1979)."""
+    given = np.asarray(p, dtype=float)
+    order = given.argsort()
+    steps = np.maximum.accumulate(given[order] * np.arange(given.size, 0, -1))
+    corrected = np.empty_like(given)
+    corrected[order] = np.minimum(steps, 1)
+    return corrected
+
+
+def rank_correlation(x: ArrayLike, y: ArrayLike) -> Mean:
+    """Return Spearman's correlation over prompts, the mean over seeds with its interval; x and y are (seeds, prompts).
+
+    Seeds in which one of the two is the same for all prompts have no correlation and are left out; NaN if none is left.
+    """
+    pairs = list(zip(_table("x", x), _table("y", y), strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.ConstantInputWarning)
+        each = np.array([stats.spearmanr(*pair).statistic for pair in pairs])
+    told = each[np.isfinite(each)]
+    prompts = len(pairs[0][0])
+    if told.size < 2:
+        value = float(told[0]) if told.size else float("nan")
+        return Mean(value, float("nan"), (float("nan"), float("nan")), told.size, prompts)
+    error = float(told.std(ddof=1) / np.sqrt(told.size))
+    return Mean(float(told.mean()), error, student_interval(float(told.mean()), error, told.size), told.size, prompts)
+
+
+def _weights(draws: np.random.Generator, resamples: int, count: int) -> Array:
+    """Return how often each of so many things is drawn, as shares (resamples, count)."""
+    resamples = whole_number("resamples", resamples, 2)
+    return np.asarray(draws.multinomial(count, np.full(count, 1 / count), size=resamples) / count)
+
+
+def _p_value(mean: Mean, degrees: int) -> float:
+    if mean.error == 0:
+        return 1.0 if mean.value == 0 else 0.0
+    return float(2 * stats.t.sf(abs(mean.value) / mean.error, degrees))
+
+
+def _table(name: str, values: ArrayLike) -> Array:
+    table = np.asarray(values, dtype=float)
+    if table.ndim != 2 or table.size == 0:
+        raise InputError(name, table.shape, "must be a table of seeds and prompts")
+    if not np.isfinite(table).all():
+        raise InputError(name, float(table[~np.isfinite(table)][0]), "errors must be finite numbers")
+    return table
