@@ -13,6 +13,7 @@ from phasekit.cli import (
     endpoint,
     evidence,
     figures,
+    icl,
     measure,
     minima,
     saturation,
@@ -52,6 +53,7 @@ app.command()(scaling.scaling)
 app.command()(compare.compare)
 app.command()(endpoint.endpoint)
 app.command()(saturation.saturation)
+app.command()(icl.icl)
 app.command()(sweep.run)
 app.command()(store.status)
 app.command()(store.collect)

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from phasekit.attention import ScoredAttention
-from phasekit.describe import Description
+from phasekit.describe import Description, fields_in
 from phasekit.errors import InputError
 from phasekit.scores import Score, Softmax
 from phasekit.scores.parameters import ScoreParameters
@@ -82,7 +82,7 @@ PRESETS = {
 
 
 def get_architecture(given: Any) -> Architecture:
-    """Return the architecture of a name, or of a mapping of fields; ``{preset = name}`` changes fields of a named one.
+    """Return the architecture of a name, changed if asked: ``small:layers=2``, ``{preset = "small", layers = 2}``.
 
     Raises
     ------
@@ -93,6 +93,9 @@ def get_architecture(given: Any) -> Architecture:
         return given
     fields = dict(given) if isinstance(given, Mapping) else {"preset": given}
     name = fields.pop("preset", "small")
+    if isinstance(name, str) and ":" in name:
+        name, *words = name.split(":")
+        fields |= fields_in("architecture", name, words)
     if not isinstance(name, str) or name not in PRESETS:
         raise InputError("architecture", name, f"must be one of {', '.join(PRESETS)}")
     return PRESETS[name].at(**fields)

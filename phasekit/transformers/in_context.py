@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -47,6 +47,10 @@ class InContext(Description):
     architecture: Architecture = Architecture()
     score: SerializeAsAny[Score] = Softmax()
     learned: Learned = "head"
+
+    if TYPE_CHECKING:  # tasks, architectures and scores may be their names
+
+        def __init__(self, **fields: Any) -> None: ...
 
     @field_validator("task", mode="before")
     @classmethod

@@ -1,6 +1,6 @@
 """In-context tasks: one description each, found by name (docs/in_context.md)."""
 
-from phasekit.tasks.in_context.base import NO_SHIFT, TASKS, Prompts, Shift, Task, build_task
+from phasekit.tasks.in_context.base import NO_SHIFT, TASKS, Prompts, Shift, Task, build_task, parse_shift
 from phasekit.tasks.in_context.quantifiers import Every, EveryOrSome, Some
 from phasekit.tasks.in_context.regression import (
     LinearFunctions,
@@ -28,4 +28,5 @@ __all__ = [
     "Task",
     "TreeRegression",
     "build_task",
+    "parse_shift",
 ]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from pydantic import Field
 from scipy import special
 
 from phasekit.checks import whole_number
-from phasekit.describe import Description, Registry
+from phasekit.describe import Description, Registry, fields_in
 from phasekit.errors import InputError
 from phasekit.streams import stream
 
@@ -87,8 +87,23 @@ class Shift(Description):
     deviant: float | None = Field(default=None, ge=-1e8, le=1e8)
     place: int | None = Field(default=None, ge=0)
 
+    if TYPE_CHECKING:  # numbers may be the words that a user typed
+
+        def __init__(self, **fields: Any) -> None: ...
+
 
 NO_SHIFT = Shift()
+
+
+def parse_shift(text: str) -> Shift:
+    """Read a shift written ``field=value:field=value``: ``x_scale=5:deviant=1000:place=3``.
+
+    Raises
+    ------
+    InputError
+        If it isn't written so, or a value is out of range.
+    """
+    return Shift(**fields_in("shift", text, text.split(":")))
 
 
 def _uniform(z: Array) -> Array:
@@ -247,5 +262,12 @@ def interleaved(x: Array, y: Array) -> tuple[Array, NDArray[np.int64]]:
 
 
 def build_task(given: Any, **fields: Any) -> Task:
-    """Return the task of a name, a mapping, or a task itself, as :meth:`phasekit.describe.Registry.build`."""
-    return TASKS.build(given, **fields)
+    """Return the task of a name, of words (``every:points=21``), of a mapping, or a task itself, with fields changed.
+
+    Raises
+    ------
+    InputError
+        As :meth:`phasekit.describe.Registry.given`.
+    """
+    task = TASKS.given(given)
+    return task.at(**fields) if fields else task
