@@ -18,6 +18,8 @@ _ROOMS = {
     "scaling_law": "phasekit.theory.scaling",
 }
 
+__all__ = [*_ROOMS]
+
 if TYPE_CHECKING:
     from phasekit.errors import InputError as InputError
     from phasekit.model import Grid as Grid
@@ -37,4 +39,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS])
+    return sorted(["__version__", *_ROOMS])

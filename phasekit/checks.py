@@ -135,11 +135,15 @@ def bounds(
     most: float | None = None,
 ) -> str:
     """Return a range in words, to be put behind "a number": " of at least 1", " above 0 and at most 10"."""
-    lower = f"above {_short(above)}" if above is not None else f"at least {_short(least)}" if least is not None else ""
-    upper = f"below {_short(below)}" if below is not None else f"at most {_short(most)}" if most is not None else ""
+    lower = (
+        f"above {in_full(above)}" if above is not None else f"at least {in_full(least)}" if least is not None else ""
+    )
+    upper = f"below {in_full(below)}" if below is not None else f"at most {in_full(most)}" if most is not None else ""
     words = " and ".join(part for part in (lower, upper) if part)
     return f" {'of ' if words.startswith('at') else ''}{words}" if words else ""
 
 
-def _short(number: float) -> str:
-    return str(number) if isinstance(number, int) else f"{number:g}"
+def in_full(number: float) -> str:
+    """Return a number as people write it, with as many digits as tell it from all others: 2, 0.5, 1e+09, 1.000001."""
+    text = str(number) if isinstance(number, int) else f"{number:g}"
+    return text if float(text) == number else repr(number)

@@ -8,8 +8,9 @@ of one family by name. ``tests/test_describe.py`` holds every described thing to
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from inspect import isabstract
 from types import NoneType
@@ -19,7 +20,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
-from phasekit.checks import bounds
+from phasekit.checks import bounds, in_full
 from phasekit.errors import InputError
 
 
@@ -63,7 +64,7 @@ class Description(BaseModel):
         types = types_of(cls.model_fields[str(about.field_name)])
         if {int, float} & types and bool not in types and isinstance(given, bool | bytes | bytearray | np.ndarray):
             raise ValueError
-        return given
+        return _whole(given) if isinstance(given, str) and int in types and not {float, str} & types else given
 
     @classmethod
     def in_errors(cls, field: str) -> str:
@@ -235,30 +236,71 @@ class Registry(Generic[D]):
         InputError
             If a field isn't written so or is given twice, and as :meth:`build`.
         """
-        name, *words = (word.strip() for word in text.split(":"))
+        name, *words = split_outside(text, ":")
         kind = self.find(name)
         if len(words) == 1 and "=" not in words[0] and kind.model_fields:
             words = [f"{next(iter(kind.model_fields))}={words[0]}"]
         return kind(**fields_in(self.word, text, words))
 
 
-def fields_in(what: str, text: str, words: Iterable[str]) -> dict[str, str]:
-    """Return fields and values written ``field=value``; ``what`` and ``text`` are for errors.
+def fields_in(what: str, text: str, words: Iterable[str], given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return fields and values written ``field=value``, and those that are given beside them.
+
+    Parameters
+    ----------
+    what, text : str
+        For errors.
 
     Raises
     ------
     InputError
         If one isn't written so or is given twice.
     """
-    fields: dict[str, str] = {}
+    beside = given or {}
+    fields = dict(beside)
     for word in words:
-        field, equals, value = word.partition("=")
+        field, equals, value = (part.strip() for part in word.partition("="))
         if not equals:
             raise InputError(what, text, "must be written name or name:parameter=value:parameter=value")
-        if field.strip() in fields:
-            raise InputError(what, text, f"gives {field.strip()} twice")
-        fields[field.strip()] = value.strip()
+        if field in fields:
+            again = f", and {field} = {beside[field]} is given beside it" if field in beside else " twice"
+            raise InputError(what, text, f"gives {field}{again}; leave one of them out")
+        fields[field] = value
     return fields
+
+
+def split_outside(text: str, marks: str) -> list[str]:
+    """Split a text at each of the characters ``marks`` that stands in no brackets; strip the parts of blanks."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character in marks and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def in_line(described: Mapping[str, Any], without: Sequence[str] = ()) -> str:
+    """Return a description as it is written on the command line, all numbers in full: ``ssa:n=2:b=1``.
+
+    Lists are joined by +; described things inside have their own fields in brackets: ``softmax+ssa(n=2,b=1)``.
+    """
+    return ":".join([described["name"], *_fields_in_line(described, without)])
+
+
+def _fields_in_line(described: Mapping[str, Any], without: Sequence[str] = ()) -> list[str]:
+    fields = {name: value for name, value in described.items() if value is not None and name not in ("name", *without)}
+    return [f"{name}={_value_in_line(value)}" for name, value in fields.items()]
+
+
+def _value_in_line(value: Any) -> str:
+    if isinstance(value, list):
+        return "+".join(map(_value_in_line, value))
+    if isinstance(value, Mapping):
+        fields = ",".join(_fields_in_line(value))
+        return f"{value['name']}({fields})" if fields else str(value["name"])
+    return in_full(value) if isinstance(value, float | int) and not isinstance(value, bool) else str(value)
 
 
 def columns_of(described: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,6 +328,12 @@ def types_of(field: FieldInfo) -> set[Any]:
     return set(get_args(field.annotation)) or {field.annotation}
 
 
+def _whole(word: str) -> str:
+    """Return a word for a whole number without its exponent or point: 1e3 is 1000, 8.0 is 8."""
+    number = float(word) if re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", word.strip(), re.IGNORECASE) else 0.5
+    return str(int(number)) if number.is_integer() and abs(number) <= 2**53 else word
+
+
 def _rule(field: FieldInfo) -> str | None:
     """Say in words what a field may be, from its annotation and range."""
     types = types_of(field)
@@ -305,8 +353,20 @@ def _rule(field: FieldInfo) -> str | None:
     return None
 
 
+#: What pydantic refuses inside of lists and the like, by its name for it.
+_KINDS = {
+    **dict.fromkeys(("tuple_type", "list_type", "too_short"), "must be a list with at least one entry"),
+    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "must be a finite number"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("model_type", "dict_type", "model_attributes_type"), "must be a mapping of names to values"),
+    "string_type": "must be a word",
+}
+
+
 def _in_words(found: Any) -> str:
     """Return pydantic's words about a value, as close to ours as they come."""
+    if found["type"] in _KINDS:
+        return _KINDS[found["type"]]
     cause = found.get("ctx", {}).get("error")
     text = str(cause) if cause is not None else str(found["msg"])
     return text.replace("Input should be", "must be").replace("Field required", "must be given") or "isn't allowed"

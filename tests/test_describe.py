@@ -79,6 +79,18 @@ def test_numbers_refuse_what_is_no_number_in_one_line(thing):
                 assert "\n" not in line
 
 
+def test_refusals_are_in_our_words(thing):
+    told = []
+    for name in type(thing).model_fields:
+        for wrong in ([], {}, "", None, [None], ["x"], {"a": 1}, object()):
+            try:
+                thing.at(**{name: wrong})
+            except InputError as refused:
+                told.append(refused.allowed)
+    foreign = ("tuple", "Input should", "unable to parse", "validation", "items", "instance of")
+    assert not [line for line in told if any(word in line for word in foreign)]
+
+
 def test_numpy_s_numbers_become_python_s(thing):
     for name, field in type(thing).model_fields.items():
         if field.annotation in (int, float):

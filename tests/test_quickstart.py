@@ -24,3 +24,12 @@ def test_commands_of_the_page_exist():
 
     known = get_command(app).commands
     assert {name for name in re.findall(r"^phasekit (\w+)", PAGE, flags=re.MULTILINE)} <= set(known)
+
+
+def test_the_package_names_what_it_offers():
+    import phasekit
+
+    assert set(phasekit.__all__) <= set(dir(phasekit))
+    assert {"Model", "find_minima", "scaling_law"} <= set(phasekit.__all__)
+    assert not {"Any", "importlib", "TYPE_CHECKING"} & set(dir(phasekit))
+    assert all(hasattr(phasekit, name) for name in phasekit.__all__)

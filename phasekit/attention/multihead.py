@@ -18,8 +18,8 @@ from phasekit.scores import Score
 class ScoredMultiheadAttention(nn.Module):
     """``torch.nn.MultiheadAttention(..., batch_first=True)`` with a score in the place of softmax.
 
-    Projections have the names and the initialisation of torch's layer, so that its ``state_dict`` loads into this one
-    (with ``strict=False``: the score's parameters keep their start). Masks are torch's for that layer: **True hides**.
+    Projections have the names and the initialisation of torch's layer, so that its ``state_dict`` loads into this one:
+    the score's parameters, of which it knows none, keep their start. Masks are torch's for that layer: **True hides**.
 
     Parameters
     ----------
@@ -82,6 +82,13 @@ class ScoredMultiheadAttention(nn.Module):
             nn.init.zeros_(self.out_proj.bias)
         if self.attention.score_parameters is not None:
             self.attention.score_parameters.reset_parameters()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Take what torch's layer saved, too: it knows no score parameters, which then stay where they are."""
+        own = {f"{prefix}attention.{name}": value for name, value in self.attention.state_dict().items()}
+        if own.keys().isdisjoint(state_dict):
+            state_dict.update(own)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def forward(
         self,

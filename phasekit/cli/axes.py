@@ -37,8 +37,24 @@ def parse_axis(text: str) -> tuple[str, NDArray[np.float64]]:
     if parsed.thresholds:
         raise InputError(f"axis {name}", points, "multiples of a threshold belong into a sweep's file")
     values = np.array(parsed.resolve(float))
-    is_range = ".." in points or ":" in points
-    return name, np.unique(np.rint(values)) if name in INTEGER_AXES and is_range else values
+    return name, np.unique(np.rint(values)) if _rounded(name, points) else values
+
+
+def remarks_on(*texts: str) -> list[str]:
+    """Return a line for each axis that has fewer points than its text asks for, because integers coincide."""
+    remarks = []
+    for text in texts:
+        name, points = parse_axis(text)
+        _, _, written = text.partition("=")
+        asked = len(parse_values(f"axis {name}", written)) if _rounded(name, written) else points.size
+        if points.size < asked:
+            remarks.append(f"note: {text} asks for {asked} values, of which {points.size} differ as whole numbers")
+    return remarks
+
+
+def _rounded(name: str, points: str) -> bool:
+    """Whether values are rounded: V and L in a range, not in a list."""
+    return name in INTEGER_AXES and (".." in points or ":" in points)
 
 
 def axis_names() -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from phasekit.checks import distinct, in_full
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import (
     JsonOption,
@@ -14,14 +15,14 @@ from phasekit.cli.output import (
     as_notes,
     caveat_of,
     default_folder,
-    in_words,
     print_json,
     print_table,
     working,
 )
+from phasekit.describe import split_outside
 from phasekit.errors import InputError
 from phasekit.files import output_folder
-from phasekit.model import RANGES
+from phasekit.model import RANGES, in_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +50,9 @@ def compare(
     options: ModelOptions,
     scores: Annotated[
         str | None,
-        typer.Option("--scores", metavar="LIST", help="Joined by commas: softmax,ssa:n=2,mixture:scores=softmax+ssa."),
+        typer.Option(
+            "--scores", metavar="LIST", help="Joined by commas: softmax,ssa:n=2,mixture:scores=softmax+ssa(n=2)."
+        ),
     ] = None,
     out: OutOption = None,
     json: JsonOption = False,
@@ -60,16 +63,19 @@ def compare(
     jump, the onset P1 of linear attention, or the steepest point of a crossover. With -P the state there is shown too.
     Writes compare.csv, .png, .pdf. Whether fluctuations give a warning is a question for samples (phasekit evidence).
     """
-    from phasekit.scores import parse_score
+    from phasekit.scores import parse_score, write_score
     from phasekit.theory.compare import DEFAULT_SCORES, compare_scores
-    from phasekit.theory.compare import in_words as score_in_words
 
-    chosen = [parse_score(word) for word in (scores.split(",") if scores is not None else DEFAULT_SCORES)]
-    chosen = list(dict.fromkeys(chosen))  # each once
+    listed = DEFAULT_SCORES if scores is None else split_outside(scores, ",")
+    if not all(listed):
+        raise InputError("scores", scores, "must be scores joined by commas, none of them empty: softmax,ssa:n=2")
+    chosen = [parse_score(word) for word in listed]
+    written = [write_score(score) for score in chosen]
+    distinct("scores", written)
     model = options.model()
     words = in_words(model, options.estimator).removeprefix(f"{model.score.name}, ")
-    listed = " ".join(score_in_words(score) for score in chosen) if scores is not None else ""
-    folder = output_folder(out or default_folder("compare", f"{words}, {listed}"))
+    named = "" if scores is None else " ".join(written)
+    folder = output_folder(out or default_folder("compare", f"{words}, {named}"))
     with working(f"comparing {len(chosen)} scores"):
         table = compare_scores(model, chosen, options.estimator)
         if table["P_half"].isna().all():
@@ -91,7 +97,7 @@ def compare(
         )
         return
     shown = {name: heading for name, heading in _COLUMNS.items() if name in table}
-    numbers = f"V = {model.V}, L = {model.L}" + ("" if model.P is None else f", P = {model.P:g}")
+    numbers = f"V = {model.V}, L = {model.L}" + ("" if model.P is None else f", P = {in_full(model.P)}")
     rows = [[_cell(row[name]) for name in shown] for row in table.to_dict(orient="records")]
     notes = [*as_notes(caveat), *(f"wrote {path}" for path in files)]
     print_table(
@@ -108,18 +114,19 @@ def _draw(model: Model, scores: list[Score], table: pd.DataFrame, estimator: Est
     import numpy as np
 
     from phasekit.drawing.plotting import new_figure, save, style
-    from phasekit.theory.compare import in_words, loss_curve
+    from phasekit.scores import write_score
+    from phasekit.theory.compare import loss_curve
 
     needed = table.set_index("score")["P_half"]
     with style():
         figure, axes = new_figure(1, height=2.4 + 0.16 * len(scores))
         low, high = np.clip([needed.min() / 30, needed.max() * 10], *RANGES["P"])
         P = np.geomspace(low, high, _POINTS)
-        ranked = sorted(scores, key=lambda score: float(needed[in_words(score)]))
+        ranked = sorted(scores, key=lambda score: float(needed[write_score(score)]))
         for k, score in enumerate(ranked):  # seven colours, then dashed
             look = {"color": f"C{k % 7}", "linestyle": ("-", "--", ":")[k // 7 % 3]}
-            axes.plot(P, loss_curve(model.at(score=score), P, estimator), label=in_words(score), **look)
-            axes.plot(needed[in_words(score)], 0.5, "o", color=look["color"], markersize=3)
+            axes.plot(P, loss_curve(model.at(score=score), P, estimator), label=write_score(score), **look)
+            axes.plot(needed[write_score(score)], 0.5, "o", color=look["color"], markersize=3)
         axes.set(xscale="log", xlabel="$P$", ylabel="loss", ylim=(0, 1.02))
         figure.legend(fontsize="small", loc="outside lower center")  # below: a mixture's name is long
         return save(figure, table, stem)

@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from phasekit.checks import in_full
 from phasekit.cli import CHECK_FAILED
-from phasekit.cli.axes import SYNTAX, parse_axis
+from phasekit.cli.axes import SYNTAX, parse_axis, remarks_on
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import (
     JsonOption,
     OutOption,
     as_notes,
     default_folder,
-    in_words,
     print_json,
     print_table,
     working,
 )
 from phasekit.errors import InputError
 from phasekit.files import atomic, output_folder
-from phasekit.model import Model
+from phasekit.model import Model, in_words
+from phasekit.scores import write_score
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -90,7 +91,10 @@ def diagram(
         rows += [("transitions not found", f"{lost} models")] if lost else []
         title = f"Phase diagram, {x_points.size} × {y_points.size} models ({words})"
         print_table(
-            title, ["", "share of the grid"], rows, [*as_notes(found.attrs), *(f"wrote {path}" for path in files)]
+            title,
+            ["", "share of the grid"],
+            rows,
+            [*remarks_on(x, y), *as_notes(found.attrs), *(f"wrote {path}" for path in files)],
         )
     if unconverged or lost:
         raise typer.Exit(CHECK_FAILED)
@@ -106,8 +110,8 @@ def _draw(found: xr.Dataset, model: Model, x: str, y: str, show: str, folder: Pa
         figure, axes = new_figure()
         mesh = draw_phase_diagram(axes, found, x, y, show)
         name_phases(axes, found, x, y)
-        numbers = [f"{LABELS[name]} = {getattr(model, name):g}" for name in fixed]
-        axes.set_title(", ".join([model.score.name, *numbers]), loc="left")
+        numbers = [f"{LABELS[name]} = {in_full(getattr(model, name))}" for name in fixed]
+        axes.set_title(", ".join([write_score(model.score, without=(x, y)), *numbers]), loc="left")
         figure.colorbar(mesh, ax=axes, label=LABELS[show])
         if axes.get_legend_handles_labels()[1]:
             axes.legend(loc="best", frameon=True, framealpha=0.8)

@@ -9,11 +9,11 @@ import numpy as np
 import typer
 
 from phasekit.cli import CHECK_FAILED, DONE
-from phasekit.cli.axes import SYNTAX, axis_names, parse_axis
+from phasekit.cli.axes import SYNTAX, axis_names, parse_axis, remarks_on
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
+from phasekit.cli.output import JsonOption, print_json, print_table, working
 from phasekit.errors import InputError
-from phasekit.model import Model
+from phasekit.model import Model, in_words
 
 
 @takes_model(without=("P",))
@@ -68,6 +68,7 @@ def endpoint(
         which = "" if missing == found["P"].size else f" for {missing - failed} of {found['P'].size} models"
         notes.append(f"no endpoint{which}: the passage is of the same kind from {name} = {low:g} to {high:g}")
     notes += [f"exponent {one['way']}: {one['exponent']:.5f} (drift {one['drift']:.1g})" for one in measured]
+    notes += remarks_on(axis) if axis is not None else []
     title = f"Endpoint in {name} ({in_words(model, options.estimator, varied=['P', *varied])})"
     print_table(title, list(rows.columns), rows.itertuples(index=False), notes)
     raise typer.Exit(DONE if there else CHECK_FAILED)

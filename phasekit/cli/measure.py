@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from phasekit.checks import in_full
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.output import JsonOption, print_json, print_table, working
 from phasekit.errors import InputError
+from phasekit.scores import write_score
 
 if TYPE_CHECKING:
     from phasekit.measure import Collapse, Estimate, Measurement, PowerLaw, Size
@@ -71,8 +73,9 @@ def _show(one: Measurement, before: str) -> None:
     rows = [_row(size, own) for size in one.sizes]
     first = one.sizes[0].model
     unusual = [name for name in ("sigma_w", "sigma_g", "kappa") if getattr(first, name) != 1]
-    fixed = ", ".join(f"{name} = {getattr(first, name):g}" for name in ("V", "L", *unusual) if name != axis)
-    title = f"{one.quantity} ({one.meaning}), {first.score.name}, {first.inputs}, {fixed}, {one.data_sets} data sets"
+    fixed = ", ".join(f"{name} = {in_full(getattr(first, name))}" for name in ("V", "L", *unusual) if name != axis)
+    models = f"{write_score(first.score)}, {first.inputs}, {fixed}"
+    title = f"{one.quantity} ({one.meaning}), {models}, {one.data_sets} data sets"
     print_table(f"{before}{one.sweep} ({one.preset}): {title}", columns, rows, [NOTE, *_laws(one), *_warnings(one)])
 
 

@@ -1,35 +1,46 @@
-"""``phasekit minima``: every local minimum of one model's action."""
+"""``phasekit minima``: every local minimum of one model's action, at one P or at several."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import typer
 
 from phasekit.cli import CHECK_FAILED
+from phasekit.cli.axes import parse_axis
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, as_notes, in_words, print_json, print_table, working
+from phasekit.cli.output import JsonOption, as_notes, print_json, print_table, working
+from phasekit.model import in_words
 
 
 @takes_model()
 def minima(options: ModelOptions, json: JsonOption = False) -> None:
-    """Find every local minimum of the effective action.
+    """Find every local minimum of the effective action, at one P or at several (-P 700,823,1000 or -P "1e2..1e4 in 5").
 
     Each minimum is a way for the head to attend (ignore, pool, copy). The one of lowest action wins; the others are
     metastable, and training can be caught in them. Exit status 1 if one of them didn't converge.
     """
-    model = options.model()
+    written = options.fields.get("P", "")
+    several = any(mark in written for mark in (",", "..", ":"))
+    points = parse_axis(f"P={written}")[1].tolist() if several else []
+    models = [options.with_P(P).model() for P in points] if several else [options.model()]
     from phasekit.theory.minima import find_minima
 
     with working("searching all minima"):
-        found = find_minima(model, options.estimator).describe()
-    branches = found["branches"]
+        found = [find_minima(model, options.estimator).describe() for model in models]
+    branches = [branch for one in found for branch in one["branches"]]
     if json:
-        print_json(found)
+        print_json(_joined(found) if several else found[0])
     else:
+        varied = ["P"] if several else []
         names = list(branches[0]["order_parameters"])
         print_table(
-            f"Minima of the action, lowest first ({in_words(model, options.estimator)})",
-            ["", "action", *names, "loss", "gradient norm", "lowest curvature", "converged"],
+            f"Minima of the action, lowest first ({in_words(models[0], options.estimator, varied=varied)})",
+            ["", *varied, "action", *names, "loss", "gradient norm", "lowest curvature", "converged"],
             [
                 [
-                    "global" if k == found["global"] else "metastable",
+                    "global" if k == one["global"] else "metastable",
+                    *(one["model"][name] for name in varied),
                     branch["action"],
                     *(branch["order_parameters"][name] for name in names),
                     branch["loss"],
@@ -37,9 +48,18 @@ def minima(options: ModelOptions, json: JsonOption = False) -> None:
                     min(branch["curvatures"]),
                     branch["converged"],
                 ]
-                for k, branch in enumerate(branches)
+                for one in found
+                for k, branch in enumerate(one["branches"])
             ],
-            as_notes(found),
+            as_notes(found[0]),
         )
     if not all(branch["converged"] for branch in branches):
         raise typer.Exit(CHECK_FAILED)
+
+
+def _joined(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the minima at several P as one document: what the models have in common, and an entry for each P."""
+    own = ("branches", "global")
+    common = {**found[0], "model": {name: value for name, value in found[0]["model"].items() if name != "P"}}
+    points = [{"P": one["model"]["P"], **{name: one[name] for name in own}} for one in found]
+    return {**{name: value for name, value in common.items() if name not in own}, "points": points}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, get_args
 
 import typer
@@ -20,7 +20,7 @@ from phasekit.encodings import ENCODINGS
 from phasekit.errors import InputError
 from phasekit.masks import MASKS
 from phasekit.model import AXES, TASKS, Estimator, Inputs, Model
-from phasekit.scores import get_score, names, parse_score
+from phasekit.scores import names, parse_score
 from phasekit.scores.registry import score_types
 from phasekit.tokens import TOKEN_LAWS, unigrams
 
@@ -33,7 +33,8 @@ _OPTIONS = {  # field of the model (or what stands beside it): option, what it t
     "score": (
         "--score",
         "NAME",
-        f"Score function: {', '.join(names())} (default softmax), or module:Class.",
+        f"Score function: {', '.join(names())} (default softmax), or module:Class; with its parameters behind it, "
+        "ssa:n=2:b=1, or as options of their own.",
     ),
     "task": (
         "--task",
@@ -77,6 +78,10 @@ class ModelOptions:
     score_parameters: dict[str, str]
     estimator: Estimator
 
+    def with_P(self, P: float) -> ModelOptions:
+        """Return the same with another P."""
+        return replace(self, fields={**self.fields, "P": repr(P)})
+
     def model(self, **axes: float) -> Model:
         """Build the model; ``axes`` gives a first value to each number that the command varies.
 
@@ -90,7 +95,7 @@ class ModelOptions:
             if name in given:
                 raise InputError(name, given[name], "given as a number and as an axis; leave one of them out")
         own = {**self.score_parameters, **{name: value for name, value in axes.items() if name not in AXES}}
-        score = get_score(parse_score(self.fields.get("score", "softmax")), **own)
+        score = parse_score(self.fields.get("score", "softmax"), **own)
         fields = {**self.fields, **{name: value for name, value in axes.items() if name in AXES}, "score": score}
         path = self.fields.get("tokens", "").removeprefix(_FILE)
         if path != self.fields.get("tokens", ""):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from phasekit.model import Estimator, Model
 
 _LONGEST_NAME = 80  # of a folder
-PIPE_WIDTH = 120  # characters per line where there is no terminal to ask
+PIPE_WIDTH = 10_000  # characters per line where there is no terminal: nothing is cut off
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
@@ -101,28 +101,6 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     for note in notes:
         console.print(Text(note), soft_wrap=True)
     write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
-
-
-def in_words(model: Model, estimator: str, *, varied: Sequence[str] = ()) -> str:
-    """Return a model in one line, without what is ``varied``: "softmax, positional, map, V = 8, L = 64"."""
-    described = {field: value for field, value in model.describe().items() if field not in varied}
-    score = described.pop("score")
-    own = {parameter: value for parameter, value in score.items() if parameter not in varied}
-    name = own.pop("name") + "".join(f", {parameter} = {shown(value)}" for parameter, value in own.items())
-    settings = {field: described[field] for field in ("encoding", "mask", "tokens") if field in described}
-    numbers = [
-        f"{field} = {shown(value)}"
-        for field, value in described.items()
-        if field not in ("inputs", *settings) and value
-    ]
-    words = [f"{field} {_setting(told)}" for field, told in settings.items()]
-    return ", ".join([name, *([] if "encoding" in settings else [model.inputs]), *words, estimator, *numbers])
-
-
-def _setting(told: Mapping[str, Any]) -> str:
-    """Return an encoding, a mask or a token law as the command line takes it, long lists cut short."""
-    values = [shown(value) for field, value in told.items() if field != "name"]
-    return ":".join([told["name"], *(value if len(value) < 20 else f"{value[:16]}…" for value in values)])
 
 
 def caveat_of(model: Model, estimator: Estimator) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from phasekit.cli.axes import SYNTAX, parse_axis
+from phasekit.cli.axes import SYNTAX, parse_axis, remarks_on
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import (
     JsonOption,
@@ -17,13 +17,13 @@ from phasekit.cli.output import (
     as_notes,
     caveat_of,
     default_folder,
-    in_words,
     print_json,
     print_table,
     working,
 )
 from phasekit.errors import InputError
 from phasekit.files import output_folder
+from phasekit.model import in_words
 
 
 @takes_model(without=("P",))
@@ -81,7 +81,12 @@ def scaling(
             }
         )
         return
-    notes = [note, *as_notes(caveat), *([f"no {quantity} at {missing} of {points.size} values"] if missing else [])]
+    notes = [
+        note,
+        *remarks_on(axis),
+        *as_notes(caveat),
+        *([f"no {quantity} at {missing} of {points.size} values"] if missing else []),
+    ]
     failed = int(law["failed"].sum())
     notes += [f"the search for it failed at {failed} of {points.size} values"] if failed else []
     print_table(

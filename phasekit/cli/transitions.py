@@ -8,7 +8,8 @@ import typer
 
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, as_notes, in_words, print_json, print_table, shown, working
+from phasekit.cli.output import JsonOption, as_notes, print_json, print_table, shown, working
+from phasekit.model import in_words
 
 
 @takes_model(without=("P",))

@@ -5,6 +5,7 @@ from phasekit.model.grid import Grid, axes_of
 from phasekit.model.model import Model
 from phasekit.model.parameters import AXES, INTEGER_AXES, RANGES, Estimator, Inputs, Parameters, Setting
 from phasekit.model.task import TASKS, Copy, Induction, Task
+from phasekit.model.words import in_words
 
 __all__ = [
     "AXES",
@@ -25,4 +26,5 @@ __all__ = [
     "given_list",
     "given_model",
     "given_models",
+    "in_words",
 ]

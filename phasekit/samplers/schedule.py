@@ -34,8 +34,8 @@ class Decay(Description):
     power: float = Field(ge=0)
     offset: float = Field(gt=0)
 
-    def __init__(self, first: float, power: float, offset: float, **unknown: Any) -> None:
-        super().__init__(first=first, power=power, offset=offset, **unknown)
+    def __init__(self, *numbers: float, **fields: Any) -> None:
+        super().__init__(**dict(zip(type(self).model_fields, numbers, strict=False)), **fields)
 
     def at_step(self, step: int) -> float:
         """Return the value of a step, counted from 0."""

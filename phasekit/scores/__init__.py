@@ -10,7 +10,7 @@ from phasekit.scores.entmax import Entmax
 from phasekit.scores.linear import Linear
 from phasekit.scores.mixture import Mixture
 from phasekit.scores.per_head import PerHead
-from phasekit.scores.registry import get_score, names, parse_score, register
+from phasekit.scores.registry import get_score, names, parse_score, register, write_score
 from phasekit.scores.sa_softmax import SASoftmax
 from phasekit.scores.softmax import Softmax
 from phasekit.scores.sparsemax import Sparsemax
@@ -45,6 +45,7 @@ __all__ = [
     "parameter_groups",
     "parse_score",
     "register",
+    "write_score",
 ]
 
 

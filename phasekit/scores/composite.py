@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, SerializeAsAny, field_validator
 
+from phasekit.describe import split_outside
 from phasekit.errors import InputError
 from phasekit.scores.base import Score
 from phasekit.scores.registry import get_score
@@ -22,7 +23,7 @@ class Composite(Score):
     Parameters
     ----------
     scores : tuple of Score, or of what ``get_score`` takes, or one string of names joined by commas or +
-        At least one.
+        At least one; a component's own numbers stand in brackets: ``softmax+ssa(n=2,b=1)``.
     """
 
     scores: tuple[SerializeAsAny[Score], ...] = Field(
@@ -36,7 +37,9 @@ class Composite(Score):
     @classmethod
     def _read_scores(cls, given: Any) -> Any:
         if isinstance(given, str):
-            given = [name.strip() for name in given.replace("+", ",").split(",")]
+            given = split_outside(given, ",+")
+        if not isinstance(given, list | tuple) or not given:
+            raise InputError("scores", given, "must be one or more scores: names joined by commas or +, or a list")
         return tuple(get_score(score) for score in given)
 
     @property

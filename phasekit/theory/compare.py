@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from phasekit.errors import InputError
+from phasekit.checks import distinct
 from phasekit.model import RANGES, Estimator, Model
-from phasekit.scores import Score
+from phasekit.scores import Score, write_score
 from phasekit.theory.action.base import Array
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions
@@ -43,7 +43,7 @@ def compare_scores(model: Model, scores: Sequence[Score], estimator: Estimator =
     model : Model
         Everything but the score. If it has a P, the state there is reported too.
     scores : sequence of Score
-        At least one.
+        At least one, each once.
     estimator : "map" or "posterior"
 
     Returns
@@ -56,11 +56,9 @@ def compare_scores(model: Model, scores: Sequence[Score], estimator: Estimator =
     Raises
     ------
     InputError
-        If no score is given, or there is no theory for one of them.
+        If no score is given, one is given twice, or there is no theory for one of them.
     """
-    if not scores:
-        raise InputError("scores", None, "name at least one")
-    scores = list({in_words(score): score for score in scores}.values())  # each once
+    distinct("scores", [write_score(score) for score in scores])
     rows = [_row(model.at(score=score), estimator) for score in scores]
     return pd.DataFrame(rows).sort_values("P_half", ignore_index=True)
 
@@ -73,7 +71,7 @@ def _row(model: Model, estimator: Estimator) -> dict[str, Any]:
     before, after = jump.get("loss", (np.nan, np.nan))
     copy_before, copy_after = list(jump.values())[1] if jump else (np.nan, np.nan)
     return {
-        "score": in_words(model.score),
+        "score": write_score(model.score),
         "order": found.order,
         "P": threshold,
         "P_half": _halved(model, threshold, estimator),
@@ -83,21 +81,6 @@ def _row(model: Model, estimator: Estimator) -> dict[str, Any]:
         "copy_after": copy_after,
         **({} if model.P is None else _state(model, estimator)),
     }
-
-
-def in_words(score: Score) -> str:
-    """Return a score as the command line takes it: ``ssa:n=2:b=1``."""
-    described = {name: value for name, value in score.describe().items() if name != "name" and value is not None}
-    return ":".join([score.name, *(f"{name}={_told(value)}" for name, value in described.items())])
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, list):
-        return "+".join(map(_told, value))
-    if isinstance(value, dict):  # a component; its own numbers can't be written on the command line
-        numbers = ", ".join(f"{name}={_told(number)}" for name, number in value.items() if name != "name")
-        return f"{value['name']}({numbers})" if numbers else str(value["name"])
-    return f"{value:g}" if isinstance(value, float | int) else str(value)
 
 
 def loss_curve(model: Model, P: Array, estimator: Estimator = "map") -> Array:

@@ -36,7 +36,7 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         ``minima`` counts all local minima and ``lead`` is the action of the second one minus that of the first (NaN
         if there is just one).
         If P is an axis, the transition lines ``line_P1``, ``line_P2`` or ``line_P_star``, ``line_P_x`` and
-        ``line_spinodals`` along the other axes, and ``lines_failed`` where the search for them failed.
+        ``line_spinodals`` along the other axes (0-d without one), and ``lines_failed`` where the search failed.
 
     Raises
     ------
@@ -59,12 +59,12 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         "lead": second - minima.action[..., 0],
     }
     dataset = xr.Dataset({name: (names, values) for name, values in variables.items()}, coords=grid.axes)
-    dataset = dataset.assign_attrs(model_attributes(grid.base, estimator), phases=", ".join(PHASES))
+    dataset = dataset.assign_attrs(model_attributes(grid, estimator, varied=()), phases=", ".join(PHASES))
     if minima.caveat is not None:
         dataset = dataset.assign_attrs(caveat=minima.caveat)
     others = {name: values for name, values in grid.axes.items() if name != "P"}
-    if "P" in grid.axes and others:
-        lines = transition_table(Grid(grid.base, others), estimator)
+    if "P" in grid.axes:
+        lines = transition_table(Grid(grid.base, others) if others else grid.base, estimator)
         wanted = [name for name in (*THRESHOLDS, "spinodals") if name in lines]
         dataset = dataset.merge(lines[wanted].rename({name: f"line_{name}" for name in wanted}))
         dataset["lines_failed"] = lines["failed"]

@@ -149,7 +149,7 @@ class Given(TokenLaw):
     @field_validator("frequency", mode="before")
     @classmethod
     def _read(cls, given: Any) -> Any:
-        return given.split(",") if isinstance(given, str) else given
+        return given.replace("+", ",").split(",") if isinstance(given, str) else given
 
     @field_validator("frequency")
     @classmethod

@@ -76,6 +76,21 @@ def twins():
     return make
 
 
+@pytest.mark.parametrize("assign", [False, True])
+def test_what_torch_s_layer_saved_loads(assign):
+    torch.manual_seed(1)
+    torchs, ours = nn.MultiheadAttention(12, 3, batch_first=True), ScoredMultiheadAttention(12, 3, score="ssa")
+    ours.load_state_dict({name: value.clone() for name, value in torchs.state_dict().items()}, assign=assign)
+    assert torch.equal(ours.in_proj_weight, torchs.in_proj_weight)
+    (values,) = learned_values(ours).values()
+    torch.testing.assert_close(values["n"], torch.full((3,), 1.5))
+    assert all(isinstance(parameter, nn.Parameter) for parameter in ours.parameters())
+    saved = ours.state_dict()
+    del saved["attention.score_parameters.raw_n"]  # its own, but not whole
+    with pytest.raises(RuntimeError, match="raw_n"):
+        ours.load_state_dict(saved)
+
+
 MASKS = {
     "none": {},
     "attn": {"attn_mask": torch.rand(5, 7, generator=torch.Generator().manual_seed(2)) < 0.3},

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phasekit.cli.axes import parse_axis
+from phasekit.cli.axes import parse_axis, remarks_on
 from phasekit.errors import InputError
 
 
@@ -88,3 +88,9 @@ def test_a_wrong_axis_is_refused_in_one_line(text, line):
     with pytest.raises(InputError, match=line) as refused:
         parse_axis(text)
     assert "\n" not in str(refused.value)
+
+
+def test_repeats_of_rounded_values_are_told():
+    assert remarks_on("L=64..65 in 5", "P=1..2 in 5", "V=8,16", "L=2..100 in 4") == [
+        "note: L=64..65 in 5 asks for 5 values, of which 2 differ as whole numbers"
+    ]

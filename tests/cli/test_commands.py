@@ -43,6 +43,36 @@ def test_minima_for_people(phasekit):
         assert heading in outcome.out
 
 
+def test_minima_at_several_P(phasekit):
+    found = document(phasekit("minima", *MODEL, "-P", "700,8.23e2", "--json"))
+    assert "P" not in found["model"]
+    assert [point["P"] for point in found["points"]] == [700, 823]
+    for point in found["points"]:
+        alone = document(phasekit("minima", *MODEL, "-P", point["P"], "--json"))
+        assert alone["branches"] == point["branches"]
+        assert alone["global"] == point["global"]
+    shown = phasekit("minima", *MODEL, "-P", "700..823 in 2").out
+    assert sum(line.startswith(("global", "metastable")) for line in shown.splitlines()) == 4
+
+
+def test_headers_write_models_as_the_command_line_does(phasekit):
+    score = "mixture:scores=softmax+ssa(n=2,b=1.0000001):shares=0.25+0.75"
+    out = phasekit("minima", *MODEL, "-P", 100, "--score", score, "--kappa", 1.0000001).out
+    assert f"({score}, positional, map, V = 8, L = 64, P = 100, sigma_w = 1, sigma_g = 1, kappa = 1.0000001)" in out
+
+
+def test_tables_are_whole_where_there_is_no_terminal(phasekit, tmp_path):
+    scores = [f"mixture:scores={'+'.join(['softmax'] * k)}+ssa(n=2,b=1)" for k in (10, 12)]
+    out = phasekit("compare", "-V", 8, "-L", 16, "--scores", ",".join(scores), "-o", tmp_path).out
+    assert all(score in out for score in scores)
+    assert "…" not in out
+
+
+@pytest.mark.parametrize(("scores", "words"), [("softmax,softmax", "repeat"), ("softmax,", "none of them empty")])
+def test_lists_of_scores_that_are_none(refused, scores, words):
+    assert words in refused("compare", "-V", 8, "-L", 16, "--scores", scores)
+
+
 @pytest.mark.parametrize(
     ("score", "order", "keys"),
     [("linear", "second", {"P1", "P2"}), ("softmax", "first", {"P_star", "spinodals", "jump"})],
@@ -107,7 +137,7 @@ def test_compare_takes_mixtures_and_says_what_no_P_can_be_computed_for(phasekit,
     found = document(phasekit("compare", "-V", 4, "-L", 8, "--scores", mixtures, "-o", tmp_path, "--json"))
     assert sorted(row["score"] for row in found["scores"]) == [
         "mixture:scores=softmax+softmax:shares=0.1+0.9",
-        "mixture:scores=softmax+ssa(n=1.5, b=0.8)",
+        "mixture:scores=softmax+ssa(n=1.5,b=0.8)",
         "softmax",
     ]
     longest = ["compare", "-V", 8, "-L", 2**53, "--scores", "softmax", "-o", tmp_path]

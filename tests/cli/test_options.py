@@ -44,8 +44,33 @@ def test_what_is_left_out_has_the_model_s_defaults():
     assert options.model() == Model(V=8, L=16)
 
 
+def test_whole_numbers_may_have_an_exponent():
+    options, _ = read("-V 1E1 -L 1e3 --score ssa:n=2")
+    assert options.model() == Model(V=10, L=1000, score="ssa:n=2")
+
+
+def test_a_score_s_number_is_given_once():
+    options, _ = read("-V 8 -L 16 --score ssa:n=2 --n 3")
+    with pytest.raises(InputError, match="gives n, and n = 3 is given beside it"):
+        options.model()
+    with pytest.raises(InputError, match="gives n, and n = "):
+        read("-V 8 -L 16 --score ssa:n=2")[0].model(n=2.0)
+
+
 @pytest.mark.parametrize(
-    "wrong", ["-V 8.5", "-V eight", "-L 1e400", "-P nan", "-P -3", "--kappa 0", "--inputs x", "--score x"]
+    "wrong",
+    [
+        "-V 8.5",
+        "-V 1e-1",
+        "-L 1e3.5",
+        "-V eight",
+        "-L 1e400",
+        "-P nan",
+        "-P -3",
+        "--kappa 0",
+        "--inputs x",
+        "--score x",
+    ],
 )
 def test_a_wrong_value_is_refused_by_the_model(wrong):
     options, _ = read(f"-V 8 -L 16 {wrong}")

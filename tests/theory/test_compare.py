@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from phasekit import InputError, Model, find_minima, find_transitions
-from phasekit.scores import get_score, parse_score
-from phasekit.theory.compare import compare_scores, in_words
+from phasekit.scores import get_score, parse_score, write_score
+from phasekit.theory.compare import compare_scores
 
 MODEL = Model(V=8, L=32, P=300.0)
 
@@ -47,23 +47,50 @@ def test_state_at_the_given_P(table):
 
 
 def test_words_of_a_score_read_back():
-    for score in (get_score("ssa", n=2.5, b=0.1), get_score("softmax"), get_score("entmax", alpha=1.25)):
-        assert parse_score(in_words(score)) == score
+    mixed = get_score(
+        "mixture", scores=["softmax", get_score("ssa", n=2.5), "mixture:scores=entmax(alpha=1.000001)+ssa"]
+    )
+    for score in (get_score("ssa", n=2.5, b=1 / 3), get_score("softmax"), get_score("entmax", alpha=1.000001), mixed):
+        assert parse_score(write_score(score)) == get_score(write_score(score)) == score
+    assert write_score(get_score("ssa", n=2.5, b=1), without=["n"]) == "ssa:b=1"
+    assert write_score(mixed.at(scores=["softmax", mixed.scores[1]], shares=[0.25, 0.75])) == (
+        "mixture:scores=softmax+ssa(n=2.5,b=0.8):shares=0.25+0.75"
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nothing", "ssa:n", "ssa:n=0.5", "softmax:n=2", "ssa:n=2:", "ssa:n=2:n=3", "ssa,softmax"]
+    "text",
+    [
+        "",
+        "nothing",
+        "ssa:n",
+        "ssa:n=0.5",
+        "softmax:n=2",
+        "ssa:n=2:",
+        "ssa:n=2:n=3",
+        "ssa,softmax",
+        "ssa(n=2",
+        "ssa(n=2)b",
+    ],
 )
 def test_words_that_are_no_score(text):
     with pytest.raises(InputError):
         parse_score(text)
 
 
-def test_a_score_named_twice_is_compared_once():
-    table = compare_scores(Model(V=8, L=16), [get_score("softmax"), get_score("softmax")])
-    assert table["score"].tolist() == ["softmax"]
+def test_a_number_given_twice():
+    with pytest.raises(InputError, match="gives n, and n = 3 is given beside it"):
+        parse_score("ssa:n=2", n=3)
+    with pytest.raises(InputError, match="gives n, and n = 3 is given beside it"):
+        get_score("ssa:n=2", n=3)
+    assert parse_score("ssa:n=2", b=3) == get_score("ssa", n=2, b=3)
+
+
+def test_a_score_named_twice_is_refused():
+    with pytest.raises(InputError, match="must not repeat an entry"):
+        compare_scores(Model(V=8, L=16), [get_score("softmax"), get_score("softmax")])
 
 
 def test_nothing_to_compare():
-    with pytest.raises(InputError, match="name at least one"):
+    with pytest.raises(InputError, match="at least one"):
         compare_scores(MODEL, [])

@@ -8,7 +8,7 @@ from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.theory.diagram import phase_diagram, save_dataset
 from phasekit.theory.minima import find_minima
-from phasekit.theory.transitions import find_transitions
+from phasekit.theory.transitions import Family, critical_endpoint, find_transitions, transition_table
 
 
 def test_linear_phases_change_at_the_lines():
@@ -55,3 +55,25 @@ def test_saved_diagram_reads_back_with_its_model(tmp_path):
 def test_P_has_to_come_from_somewhere():
     with pytest.raises(InputError, match="P"):
         phase_diagram(Model(V=8, L=16).grid(L=[16, 32], V=[4, 8]))
+
+
+def test_P_alone_has_lines_without_an_axis():
+    model = Model(V=8, L=64, score="mixture")
+    diagram = phase_diagram(model.grid(P=[700.0, 1000.0]))
+    assert diagram["line_P_star"].dims == ()
+    assert float(diagram["line_P_star"]) == find_transitions(model).threshold("P_star")
+    assert diagram["line_spinodals"].dims == ("end",)
+
+
+def test_attributes_are_what_the_models_have_in_common(tmp_path):
+    base = Model(V=8, L=64, P=5, score="mixture")
+    table = transition_table(base.grid(L=[16, 64], sigma_g=[1.0, 2.0]))
+    assert {"V", "kappa", "score", "estimator"} <= table.attrs.keys()
+    assert not {"L", "sigma_g", "P"} & table.attrs.keys()
+    save_dataset(table, tmp_path / "mixture.nc")
+    diagram = phase_diagram(Model(V=8, L=64, P=5, score="ssa").grid(n=[1.5, 2.0]))
+    assert diagram.attrs["score_b"] == 0.8
+    assert diagram.attrs["P"] == 5
+    assert "score_n" not in diagram.attrs
+    end = critical_endpoint(Model(V=8, L=64, score="ssa"), Family("n", (1.01, 8), lambda n: {"n": n, "b": 1 / n}))
+    assert not {"score_n", "score_b", "P"} & end.attrs.keys()

@@ -16,8 +16,9 @@ from phasekit.cli.evidence.options import (
     parse_sizes,
 )
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, in_words, print_json, print_table, working
+from phasekit.cli.output import JsonOption, print_json, print_table, working
 from phasekit.extras import require
+from phasekit.model import in_words
 from phasekit.tasks.copy import check_room
 
 if TYPE_CHECKING:

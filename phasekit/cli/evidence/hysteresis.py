@@ -9,7 +9,8 @@ import typer
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.evidence.options import LoopOptions, SizesOption, takes_loop
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, in_words, print_json, print_table
+from phasekit.cli.output import JsonOption, print_json, print_table
+from phasekit.model import in_words
 
 if TYPE_CHECKING:
     from phasekit.evidence import Loop

@@ -54,6 +54,11 @@ class Family:
     between: tuple[float, float]
     line: Line | None = None
 
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """The numbers that change along it."""
+        return (self.axis,) if self.line is None else tuple(self.line(np.array(self.between)))
+
     def at(self, x: Array, p: Parameters) -> Parameters:
         """Return the parameters at a value of the axis."""
         return p.replace(**({self.axis: x} if self.line is None else self.line(x)))
@@ -104,7 +109,7 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
     described = {name: np.where(failed, np.nan, values) for name, values in described.items()} | {"failed": failed}
     shape = [axis.size for axis in grid.values()]
     variables = {name: (list(grid), values.reshape(shape)) for name, values in described.items()}
-    attributes = {**model_attributes(base, estimator), "between": list(family.between)}
+    attributes = {**model_attributes(models, estimator, ("P", *family.moved)), "between": list(family.between)}
     return with_long_names(xr.Dataset(variables, coords=grid).assign_attrs(attributes))
 
 

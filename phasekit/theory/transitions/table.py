@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from phasekit.describe import columns_of
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Grid, Model, Parameters, given_grid
+from phasekit.model import Estimator, Grid, Model, Parameters, given_models
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array
 from phasekit.theory.long_names import with_long_names
@@ -42,13 +44,13 @@ def parameters_without_P(models: Model | Grid) -> Parameters:
     return Grid(models.base.at(P=1.0), models.axes).parameters()
 
 
-def transition_table(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
+def transition_table(models: Model | Grid, estimator: Estimator = "map") -> xr.Dataset:
     """Locate the transitions of every model of a grid.
 
     Parameters
     ----------
-    grid : Grid
-        Any axes except P.
+    models : Grid, or one Model
+        Any axes except P; one model gives 0-d variables.
 
     Returns
     -------
@@ -62,28 +64,38 @@ def transition_table(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     InputError
         If P is an axis, or there is no theory for the score and estimator.
     """
-    grid = given_grid(grid)
+    models = given_models(models)
     import xarray as xr  # takes longer than all else that one model's transitions need
 
-    action = action_for(grid.base, estimator)
-    parameters = parameters_without_P(grid)
+    base, axes = (models, {}) if isinstance(models, Model) else (models.base, models.axes)
+    action = action_for(base, estimator)
+    parameters = parameters_without_P(models)
     located = locate(action, parameters.ravel())
-    names = list(grid.axes)
+    shape = tuple(values.size for values in axes.values())
     variables = {}
     for name, values in located.items():
         extra = [_PAIRS.get(name, "branch")] if values.ndim == 2 else []
-        variables[name] = ([*names, *extra], values.reshape(*grid.shape, *values.shape[1:]))
+        variables[name] = ([*axes, *extra], values.reshape((*shape, *values.shape[1:])))
     labels = {"end": ["lower", "upper"], "branch": ["low", "high"]}
     used = {dim for dims, _ in variables.values() for dim in dims} & labels.keys()
-    dataset = xr.Dataset(variables, coords={**grid.axes, **{dim: labels[dim] for dim in sorted(used)}})
+    dataset = xr.Dataset(variables, coords={**axes, **{dim: labels[dim] for dim in sorted(used)}})
     caveat = action.caveat(parameters)
-    attributes = model_attributes(grid.base, estimator)
+    attributes = model_attributes(models, estimator)
     return with_long_names(dataset.assign_attrs(attributes, **({"caveat": caveat} if caveat else {})))
 
 
-def model_attributes(model: Model, estimator: Estimator) -> dict[str, str | float]:
-    """Return a model as flat attributes that netCDF can hold."""
-    described = {name: value for name, value in model.describe().items() if value is not None}
-    score = described.pop("score")
-    scored = {f"score_{name}" if name != "name" else "score": value for name, value in score.items()}
-    return {**described, **scored, "estimator": estimator}
+def model_attributes(
+    models: Model | Grid, estimator: Estimator, varied: Collection[str] = ("P",)
+) -> dict[str, str | float]:
+    """Return what models have in common, as flat attributes that netCDF can hold.
+
+    Parameters
+    ----------
+    varied : names
+        Numbers that they don't have in common although these are no axes of the grid: by default P, the unknown.
+    """
+    model, axes = (models, {}) if isinstance(models, Model) else (models.base, models.axes)
+    left_out = {*axes, *varied}
+    columns = columns_of({name: value for name, value in model.describe().items() if name not in left_out})
+    common = {name: value for name, value in columns.items() if name.removeprefix("score_") not in left_out}
+    return {**{name: value for name, value in common.items() if value is not None}, "estimator": estimator}
