@@ -44,7 +44,7 @@ def meanings() -> dict[str, str]:
     """Return what the entries of an answer mean, by name."""
     from phasekit.theory.transitions import COURSES, THRESHOLDS
 
-    known = {"order": "second: continuous with a kink; first: a jump; crossover: smooth"}
+    known = {"order": "second: continuous with a kink; first: a jump; crossover: smooth; front: row by row"}
     known |= {name: threshold.meaning for name, threshold in THRESHOLDS.items()}
     for course in COURSES.values():
         known |= course.meanings

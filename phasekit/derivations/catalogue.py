@@ -5,6 +5,7 @@ from __future__ import annotations
 from phasekit.derivations import (
     copying,
     evidence,
+    front,
     induction,
     jump,
     landau,
@@ -39,6 +40,7 @@ _MODULES = (
     laws,
     nuclear,
     tokens,
+    front,
     induction,
 )
 

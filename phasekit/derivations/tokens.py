@@ -17,7 +17,8 @@ S21, S31, S32, S42, S53 = SUMS = sp.symbols("S21 S31 S32 S42 S53", positive=True
 LATEX.update({ridge: r"\lambda", size: r"\pi^2"} | {each: f"S_{{{each.name[1:]}}}" for each in SUMS})
 _ORDERS = dict(zip(SUMS, ((2, 1), (3, 1), (3, 2), (4, 2), (5, 3)), strict=True))
 #: Vocabularies in which the closed form is compared with dense matrices.
-_CHECKED = (2, 3)
+_ONE = sp.Symbol("pi1", positive=True)
+_CHECKED = (sp.Matrix([_ONE, 1 - _ONE]), sp.Matrix([sp.Rational(1, 2), sp.Rational(1, 3), sp.Rational(1, 6)]))
 
 
 def moments(frequencies: sp.Matrix) -> tuple[sp.Matrix, sp.Matrix]:
@@ -45,12 +46,10 @@ def evidence() -> sp.Expr:
     rest, apart = 1 - g, 1 - q
     overlap = g**2 * S42 + 2 * g * rest * S21 * S31 + rest**2 * size * S21**2
     found = g**2 * S21 + 2 * g * rest * S31 + rest**2 * size * S21 - apart / (1 + apart * S21) * overlap
-    for V in _CHECKED:
-        frequencies = sp.Matrix(sp.symbols(f"pi1:{V}", positive=True))
-        frequencies = frequencies.row_insert(V - 1, sp.Matrix([1 - sum(frequencies)]))
+    for frequencies in _CHECKED:
         sums = {each: sum(f**m / (q * f + ridge) ** n for f in frequencies) for each, (m, n) in _ORDERS.items()}
         closed = found.subs({**sums, size: sum(f**2 for f in frequencies)})
-        require_equal(closed, best_readout_evidence(frequencies), f"T for {V} tokens")
+        require_equal(closed, best_readout_evidence(frequencies), f"T for {len(frequencies)} tokens")
     return found
 
 
@@ -66,7 +65,7 @@ def _steps() -> tuple[Step, ...]:
     M, N = moments(frequencies)
     T, T_q = named("T", "T"), named("dT/dq", r"\partial T/\partial q")
     return (
-        Step.of(moments, sp.Eq(sp.Symbol("M"), M), sp.Eq(sp.Symbol("N"), N)),
+        Step.of(moments, *(sp.Eq(sp.MatrixSymbol(name, 2, 2), value) for name, value in (("M", M), ("N", N)))),
         Step.of(best_readout_evidence),
         Step.of(evidence, sp.Eq(T, evidence())),
         Step.of(evidence_in_q, sp.Eq(T_q, evidence_in_q())),

@@ -5,8 +5,8 @@ They are the stationary points (:mod:`phasekit.theory.action.search`) at which t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from phasekit.model import Estimator, Grid, Model, Parameters, given_models
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array, Covariance, Posterior, StationaryPoints, eigenvalues
+from phasekit.theory.action.front import Branch, FrontMap
 from phasekit.theory.action.search import stationary_points
 
 #: A minimum counts as converged if its ``gradient_norm`` (see :class:`Minima`) is at most this.
@@ -52,6 +53,8 @@ class Minima:
         heads, θ of the posterior of normalised scores), the readout w of copying factorised heads, or the number of a
         descent of linear attention's posterior; NaN for the origin, which needs no search
     caveat : where this theory is known to be approximate, in one sentence; None if it is not
+    positions : of a masked head, by name and with one more trailing axis over the positions that count (from position
+        2): the weight ``copy`` on the token to be copied, ``q`` (Σ_j A_ij²) and the ``loss`` there; else empty
     """
 
     models: Model | Grid
@@ -70,6 +73,7 @@ class Minima:
     converged: NDArray[np.bool_]
     start: Array
     caveat: str | None = None
+    positions: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Say what it is of, how many there are, and what it holds; numbers stay in the arrays."""
@@ -83,7 +87,7 @@ class Minima:
                 + (f"; more than one for {several} of {self.count.size} models" if shaped else "")
                 + (f"; none found for {lost}" if lost else ""),
                 f"  order parameters {', '.join(self.order_parameters)}; coordinates {', '.join(self.coordinates)}",
-                f"  arrays {', '.join(each.name for each in fields(self)[3:-1])}",
+                f"  arrays {', '.join(each.name for each in fields(self)[3:-2])}",
                 *([f"  caveat: {self.caveat}"] if self.caveat else []),
             ]
         )
@@ -102,6 +106,9 @@ class Minima:
             "gradient_norm": _plain(self.gradient_norm[index]),
             "curvatures": [_plain(value) for value in self.curvatures[index]],
             "start": _plain(self.start[index]),
+            **(
+                {"positions": {name: x[index].tolist() for name, x in self.positions.items()}} if self.positions else {}
+            ),
         }
 
     def variance(self, name: str) -> Array | None:
@@ -109,6 +116,11 @@ class Minima:
         if self.covariance is None:
             return None
         return self.covariance.second if name == list(self.order_parameters)[1] else self.covariance.first
+
+    def _positions(self, index: tuple[int, ...]) -> dict[str, Any]:
+        if not self.positions:
+            return {}
+        return {"positions": {name: [_plain(value) for value in x[index]] for name, x in self.positions.items()}}
 
     def _covariance(self, index: tuple[int, ...]) -> dict[str, Any]:
         if self.covariance is None:
@@ -148,10 +160,55 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
     model = models if isinstance(models, Model) else models.base
     action = action_for(model, estimator)
     parameters = models.parameters()
+    if isinstance(action, FrontMap):
+        return _fronts(models, action, parameters)
     found = minima_of(action, parameters.ravel())
     if found.owner.size == 0:
         raise ArithmeticError(f"no minimum was found of {model!r}")
     return _assemble(models, estimator, action, parameters, found)
+
+
+def _fronts(models: Model | Grid, action: FrontMap, parameters: Parameters) -> Minima:
+    """Return the minima of masked heads, model by model: neighbours in L and P share what they can."""
+    p = parameters.ravel()
+    found: list[list[Branch]] = [[] for _ in range(p.shape[0])]
+    for k in np.lexsort((p.P, p.L)):
+        found[k] = action.branches(p[k])
+    count = np.array([len(branches) for branches in found])
+    longest = max(branches[0].values["positions"]["copy"].size for branches in found)
+
+    def lay(value: Callable[[Branch], Any], *trailing: int) -> Array:
+        table = np.full((p.shape[0], count.max(), *(trailing or (1,))), np.nan)
+        for k, branches in enumerate(found):
+            for rank, branch in enumerate(branches):
+                entry = np.atleast_1d(value(branch))
+                table[k, rank, : entry.size] = entry
+        table = table if trailing else table[..., 0]
+        return table.reshape(*parameters.shape, *table.shape[1:])
+
+    def named(group: str, *trailing: int) -> dict[str, Array]:
+        names = found[0][0].values[group]
+        return {name: lay(lambda branch, name=name: branch.values[group][name], *trailing) for name in names}  # type: ignore[misc]
+
+    gradient_norm, softest = lay(lambda branch: branch.state.gradient_norm), lay(lambda branch: branch.state.softest)
+    return Minima(
+        models=models,
+        estimator="map",
+        count=count.reshape(parameters.shape),
+        action=lay(lambda branch: branch.state.action),
+        coordinates=named("coordinates"),
+        order_parameters=named("order_parameters"),
+        averages=named("averages"),
+        copying_share=lay(lambda branch: branch.values["copying_share"]),
+        coverage=lay(lambda branch: branch.values["coverage"]),
+        covariance=None,
+        loss=lay(lambda branch: branch.values["loss"]),
+        gradient_norm=gradient_norm,
+        curvatures=softest[..., None],
+        converged=(gradient_norm <= TOLERANCE) & (softest > 0),
+        start=lay(lambda branch: branch.start),
+        positions=named("positions", longest),
+    )
 
 
 def minima_of(action: Action, p: Parameters) -> StationaryPoints:

@@ -8,11 +8,13 @@ from phasekit.model import Estimator, Induction, Inputs, Model
 from phasekit.scores import Entmax, Linear, PerHead, Score, Softmax, Sparsemax, TemperatureSoftmax
 from phasekit.theory.action.base import Action, Averages, Covariance, Jet, Profile, StationaryPoints
 from phasekit.theory.action.entmax import EntmaxMap
+from phasekit.theory.action.front import FrontMap
 from phasekit.theory.action.induction import InductionMap, induction_action
 from phasekit.theory.action.linear import LinearMap
 from phasekit.theory.action.linear_posterior import LinearPosterior
 from phasekit.theory.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
 from phasekit.theory.action.pooling_vector import PoolingVector
+from phasekit.theory.action.price import Price
 from phasekit.theory.action.row_posterior import RowPosterior
 from phasekit.theory.action.smooth import SmoothMap
 from phasekit.theory.action.softmax import SoftmaxMap
@@ -42,6 +44,8 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     reason = _why_not(score)
     if reason is not None:
         raise InputError("score", score.name, f"has no theory: {reason}")
+    if model.mask.hides:
+        return FrontMap(_price_of(score))
     if estimator == "posterior":
         return RowPosterior(score)
     if isinstance(score, Softmax | TemperatureSoftmax):
@@ -49,11 +53,19 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     return _ENTMAX if isinstance(score, Entmax | Sparsemax) else SmoothMap(score)
 
 
+def _price_of(score: Score) -> Price:
+    """Return what a normalised score's log odds cost."""
+    if isinstance(score, Softmax | TemperatureSoftmax):
+        return _SOFTMAX.price
+    return _ENTMAX.price if isinstance(score, Entmax | Sparsemax) else SmoothMap(score).price
+
+
 def _refuse_setting(model: Model, estimator: Estimator) -> None:
     """Raise InputError for an encoding, a mask or a token law that this head has no theory with, and say why."""
     new = {
         "encoding": "" if model.encoding is None else model.encoding.name,
         "mask": model.mask.name if model.mask.hides else "",
+        "inputs": model.inputs if model.mask.hides and model.inputs != "positional" else "",
         "tokens": "" if model.tokens.uniform else model.tokens.name,
     }
     words = {field: word for field, word in new.items() if word}
@@ -70,6 +82,10 @@ def _refuse_setting(model: Model, estimator: Estimator) -> None:
             "of the posterior: all rows share their logits, so no average over rows is sharp",
         ),
         (estimator == "posterior", "of the posterior; the map estimator has one"),
+        (
+            field == "mask" and not model.score.normalised,
+            "with linear attention: say first whether its rows are divided by L or by what they see",
+        ),
         (
             field == "tokens" and not model.score.normalised,
             "with rows that don't sum to one: each token has an onset of its own",
@@ -97,6 +113,7 @@ __all__ = [
     "Averages",
     "Covariance",
     "EntmaxMap",
+    "FrontMap",
     "InductionMap",
     "Jet",
     "LinearMap",

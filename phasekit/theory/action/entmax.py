@@ -49,6 +49,9 @@ class EntmaxPrice(Price):
         gap, rise, _ = _gap(u, p)
         return Cheapest((u,), u, gap / gap_scale(p) ** 2 * rise)
 
+    def moved(self, point: Point, step: Array, slopes: Array) -> Point:
+        return (np.clip(point[0] + slopes[..., 0] * step[..., 0], 0.0, _ALL),)  # a point is labelled by δ
+
     def path(self, p: Parameters, cells: int) -> Array:
         gap = affordable_gap(p)
         close = gap * _k(p) > 1 - _CLOSE

@@ -62,6 +62,10 @@ class Price(ABC):
     def place(self, u: Array, p: Parameters) -> Cheapest:
         """Return the cheapest state at path coordinates ``u``."""
 
+    def moved(self, point: Point, step: Array, slopes: Array) -> Point:
+        """Return the points that lie a step of the whitened coordinates (last axis) away; ``slopes`` are dδ/dz."""
+        return tuple(x + step[..., k] for k, x in enumerate(point))
+
     @abstractmethod
     def path(self, p: Parameters, cells: int) -> Array:
         """Return nodes of u that cover every minimum, shape (models, cells + 1); see :class:`.base.Profiled`."""

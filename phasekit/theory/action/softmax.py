@@ -50,6 +50,8 @@ class GapPrice(Price):
         # The data pull towards larger gaps at every Δ (their force is single-signed), so every stationary point lies
         # between 0 and a gap where the prior is sure to win.
         check_slope(1 / temperature(p), p)
+        if p.setting.mask.hides:  # rows in a field: the bounds below are those of rows that move together
+            return even_in_asinh(affordable_gap(p) / temperature(p), cells)
         stiffness = (p.L - 1) / (p.logit_scale / temperature(p)) ** 2
         if p.setting.tokens.uniform:
             first, last = 0.0, largest_odds(p, lambda delta: stiffness * delta)

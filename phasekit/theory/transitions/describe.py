@@ -22,7 +22,8 @@ class Transitions:
     model : Model
         Its P, if given, plays no role.
     estimator : "map" or "posterior"
-    order : "second", "first", "crossover" or "none": what kind of transition the first passage is
+    order : "second", "first", "crossover", "front" (of a masked head: row by row) or "none": what kind of transition
+        the first passage is
     passages : tuple of Passage
         In order of P.
     values : the passages as plain JSON values, as the command line prints them
