@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from phasekit.runs.store.store import Store
     from phasekit.runs.sweeps.description import Sweep
     from phasekit.runs.sweeps.task import Task
-    from phasekit.runs.work.runner import Summary
+    from phasekit.runs.work.summary import Summary
 
 BACKENDS = ("local", "dask")
 

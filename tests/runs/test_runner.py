@@ -303,7 +303,7 @@ def test_a_long_task_saves_its_state_and_goes_on_from_it(run, written, tmp_path)
             if not path.name.startswith("."):
                 break
         # What the runner does on Ctrl-C: the file that the workers look for appears.
-        (stopper,) = [run_.stop_file for run_ in running]
+        (stopper,) = [run_.stop.file for run_ in running]
         stopper.touch()
 
     import phasekit.runs.work.runner as module

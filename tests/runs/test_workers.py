@@ -15,7 +15,7 @@ from phasekit.runs.work.backends import LocalProcesses
 from phasekit.runs.work.calibrate import LONGEST, Speed, Trial, calibrate, choose, cost
 from phasekit.runs.work.processes import take_gpu, visible_gpus, workers_and_threads
 from phasekit.runs.work.progress import Shown, watching
-from phasekit.runs.work.runner import Summary
+from phasekit.runs.work.summary import Summary
 from tests.runs.conftest import ROOT
 from tests.runs.probes import Probe, environment
 

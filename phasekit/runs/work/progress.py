@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from phasekit.progress import Bar, bar, duration
-from phasekit.runs.work.runner import Monitor, Summary
+from phasekit.runs.work.summary import Monitor, Summary
 
 #: Seconds between two lines where nobody watches a bar.
 _LINE_EVERY = 10.0
@@ -17,13 +17,13 @@ class Silent:
     """Shows nothing."""
 
     def planned(self, summary: Summary, seconds: float, backend: str) -> None:
-        """See :class:`phasekit.runs.work.runner.Monitor`."""
+        """See :class:`phasekit.runs.work.summary.Monitor`."""
 
     def progressed(self, done: int, failed: int, seconds: float) -> None:
-        """See :class:`phasekit.runs.work.runner.Monitor`."""
+        """See :class:`phasekit.runs.work.summary.Monitor`."""
 
     def remark(self, text: str) -> None:
-        """See :class:`phasekit.runs.work.runner.Monitor`."""
+        """See :class:`phasekit.runs.work.summary.Monitor`."""
 
 
 class Shown:
@@ -40,14 +40,14 @@ class Shown:
         self.cost = self.spent = 0.0
 
     def planned(self, summary: Summary, seconds: float, backend: str) -> None:
-        """See :class:`phasekit.runs.work.runner.Monitor`."""
+        """See :class:`phasekit.runs.work.summary.Monitor`."""
         self._begun = self._last = time.monotonic()
         self.total, self.already, self.cost = summary.total, summary.already + len(summary.broken), seconds
         self.remark(f"{summary.total} tasks, {summary.already} done before; {backend}")
         self._bar.show(0.0, self.words())
 
     def progressed(self, done: int, failed: int, seconds: float) -> None:
-        """See :class:`phasekit.runs.work.runner.Monitor`."""
+        """See :class:`phasekit.runs.work.summary.Monitor`."""
         self.done, self.failed, self.spent = self.done + done, self.failed + failed, self.spent + seconds
         self._bar.show(self.share, self.words())
         if self._lines and time.monotonic() - self._last >= _LINE_EVERY:
@@ -56,7 +56,7 @@ class Shown:
             self.remark(self.words() + ("" if left is None else f", {duration(left)} to go"))
 
     def remark(self, text: str) -> None:
-        """See :class:`phasekit.runs.work.runner.Monitor`."""
+        """See :class:`phasekit.runs.work.summary.Monitor`."""
         self._bar.remark(text)
 
     @property
