@@ -202,3 +202,15 @@ def test_models_that_nobody_here_knows_are_collected_as_they_are(store):
 def test_mistakes_about_other_models_are_named_alike(change, words):
     with pytest.raises(SweepErrors, match=words):
         expand(read_sweep({**COINS, **change}, name="coins", source="coins.toml"))
+
+
+def test_arrays_come_along_if_every_task_has_them(tmp_path):
+    made = Store.create(tmp_path / "store")
+    tasks = [Task(Model(**MODEL), seed, get_procedure({"name": "theory"})) for seed in (0, 1)]
+    U, A = {"U": np.array([1.0, 2.0])}, np.arange(8.0).reshape(2, 4)
+    outcomes = [Outcome(U, {"A": A, "H": A}), Outcome(U, {"A": A + 1, "draws_q": A})]
+    made.commit("group", list(zip(tasks, outcomes, strict=True)), {}, durable=False)
+    found = to_dataset(collect(made, theory=False))
+    assert found.A.dims == ("task", "member", "A_0")
+    np.testing.assert_array_equal(found.A.sel(task=tasks[1].id), A + 1)
+    assert not {"H", "draws_q"} & set(found)

@@ -200,7 +200,7 @@ def to_dataset(collection: Collection) -> xr.Dataset:
     """Return the table as a labelled data set with dimensions ``task`` and ``member``.
 
     What is the same for all members of a task (model, theory) has dimension ``task``; tasks with fewer members than
-    the most are padded. Arrays that tasks kept come along if they all have one shape.
+    the most are padded. Arrays come along if every task kept them, in one shape.
     """
     import xarray as xr
 
@@ -222,12 +222,10 @@ def to_dataset(collection: Collection) -> xr.Dataset:
         full = np.full(shape, "" if words else np.nan, dtype=column.dtype if words else float)
         full[row, member] = column
         dataset[name] = (("task", "member"), full)
-    shapes = {
-        name: {x[name].shape for x in collection.arrays.values() if name in x} for name in _array_names(collection)
-    }
-    for name, found in shapes.items():
-        if len(found) == 1 and len(collection.arrays) == len(tasks):
-            stacked = np.stack([collection.arrays[task][name] for task in tasks])
+    for name in _array_names(collection):
+        arrays = [x[name] for task in tasks if name in (x := collection.arrays.get(task, {}))]
+        if len(arrays) == len(tasks) and len({x.shape for x in arrays}) == 1:
+            stacked = np.stack(arrays)
             dims = ("task", "member", *(f"{name}_{k}" for k in range(stacked.ndim - 2)))
             dataset[name] = (dims, stacked)
     return dataset
