@@ -13,7 +13,7 @@ from torch import Tensor
 
 from phasekit.checkpoint import Tensors
 from phasekit.errors import InputError
-from phasekit.model import Copy, Model, given_model
+from phasekit.model import Copy, Model, Task, given_model
 from phasekit.tasks.copy import Dataset
 
 
@@ -204,8 +204,13 @@ def multiplications(model: Model, path: str) -> float:
     return 4 * V**2 * L**2 + 2 * L**3 if path == "moments" else P * (2 * L**2 * V + 3 * L * V**2)
 
 
-def common_model(models: Sequence[Model]) -> Model:
+def common_model(models: Sequence[Model], *tasks: type[Task]) -> Model:
     """Return the first model, after checking that the others differ from it in P only.
+
+    Parameters
+    ----------
+    tasks : types of Task
+        Those that the caller has networks for; copying if none is named.
 
     Raises
     ------
@@ -218,8 +223,9 @@ def common_model(models: Sequence[Model]) -> Model:
     for model in map(given_model, models[1:]):
         if model.at(P=first.P) != first:
             raise InputError("models", str(model), "all models of one ensemble must agree in everything but P")
-    if not isinstance(first.task, Copy):
-        raise InputError("task", first.task.name, "has no networks of one head; must be copy")
+    if not isinstance(first.task, tasks or Copy):
+        known = ", ".join(task.name for task in tasks or (Copy,))
+        raise InputError("task", first.task.name, f"must be one of {known}: nothing else is known here of its networks")
     if not first.score.uses_logits:
         raise InputError("score", first.score.name, "networks need a score that is a function of logits")
     return first

@@ -29,6 +29,8 @@ class Ensemble(Members):
         * ``converged``, ``failed``: excess within tolerance of U; not finite (then all else is NaN)
         * ``a1, aG`` (``c1, cG`` for linear attention), ``coverage``, ``s``, ``s2``, ``g``, ``q``
         * ``W``, ``G``, and ``A``: the attention matrix, averaged over the data with token+position inputs
+        * for induction ``alpha1``, ``alpha2`` (weights of the previous token in layer 1, of the right key in layer 2)
+          in place of the order parameters, ``W``, ``G1``, ``G2``, and ``A`` of layer 1
 
         Attributes: ``model`` (JSON, without P), ``settings`` (JSON), ``seed``, ``tolerance``, ``steps``, ``dtype``,
         ``device``, ``path`` (how the energy was computed) and the version.
@@ -80,6 +82,7 @@ class Ensemble(Members):
     ) -> Self:
         """Label arrays of shape (datasets, members, ...)."""
         trailing = {"W": ("token", "output"), "G": ("query_input", "key_input"), "A": ("query", "key")}
+        trailing |= {"G1": ("query", "key"), "G2": ("query_token", "key_token")}
         variables = {name: (("dataset", "member", *trailing.get(name, ())), values) for name, values in arrays.items()}
         coordinates = {
             **{name: ("dataset", values) for name, values in dataset.items()},

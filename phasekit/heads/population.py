@@ -14,8 +14,9 @@ from torch import Tensor
 from phasekit.checks import distinct, whole_number
 from phasekit.heads.energy import common_model
 from phasekit.heads.starts import draw_starts, pattern_of
-from phasekit.model import Model, given_list
-from phasekit.tasks.copy import Dataset, draw_dataset
+from phasekit.model import Model, Task, given_list
+from phasekit.tasks import draw
+from phasekit.tasks.copy import Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +40,14 @@ class Population:
 
     @classmethod
     def of(
-        cls, datasets: Sequence[Dataset], starts: Sequence[str], members: int | Sequence[int], seed: int
+        cls,
+        datasets: Sequence[Dataset],
+        starts: Sequence[str],
+        members: int | Sequence[int],
+        seed: int,
+        *tasks: type[Task],
     ) -> Population:
-        """Combine every start with every number, or with 0 … ``members`` - 1.
+        """Combine every start with every number, or with 0 … ``members`` - 1; of the copy task, or of those named.
 
         Raises
         ------
@@ -50,8 +56,8 @@ class Population:
         """
         listed = list(range(whole_number("members", members, 1))) if np.ndim(members) == 0 else members
         numbers = [whole_number("members", number, 0) for number in distinct("members", listed)]
-        words = [word for word in distinct("starts", starts) if pattern_of(word) or word == "random"]
-        model = common_model([d.model for d in datasets])
+        words = [word for word in distinct("starts", starts) if pattern_of(word) or word]
+        model = common_model([d.model for d in datasets], *tasks)
         return cls(model, list(datasets), list(product(words, numbers)), whole_number("seed", seed, 0))
 
     def draw(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
@@ -80,7 +86,9 @@ class Population:
         }
 
 
-def draw_datasets(models: Model | Sequence[Model] | Sequence[Dataset], data_seeds: Sequence[int]) -> list[Dataset]:
+def draw_datasets(
+    models: Model | Sequence[Model] | Sequence[Dataset], data_seeds: Sequence[int], *tasks: type[Task]
+) -> list[Dataset]:
     """Draw a data set for every model and data seed; data sets are returned as they are.
 
     Raises
@@ -91,5 +99,5 @@ def draw_datasets(models: Model | Sequence[Model] | Sequence[Dataset], data_seed
     if isinstance(models, list | tuple) and all(isinstance(each, Dataset) for each in models) and models:
         return list(models)
     asked = given_list(models)
-    common_model(asked)
-    return [draw_dataset(model, seed) for model, seed in product(asked, distinct("data_seeds", data_seeds))]
+    common_model(asked, *tasks)
+    return [draw(model, seed) for model, seed in product(asked, distinct("data_seeds", data_seeds))]

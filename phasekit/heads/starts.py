@@ -12,7 +12,8 @@ from scipy.optimize import brentq
 
 from phasekit.errors import InputError
 from phasekit.heads.factorised import factor_scale
-from phasekit.model import Model
+from phasekit.heads.induction import draw_induction_start
+from phasekit.model import Induction, Model
 from phasekit.streams import stream
 
 # Perturbation of the ordered starts, in units of the prior's standard deviations: breaks symmetries, leaves the branch.
@@ -32,10 +33,10 @@ def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
     * ``"uniform"``: uniform attention, the pooling branch.
     * ``"copy"``: attention raised one position back, the copy branch.
     * ``"copy:K"``: the same in the first K positions, uniform attention in the others.
-    * ``"random"``: W and G drawn from their priors.
+    * ``"random"``: W and G drawn from their priors; ``"random:0.1"``: a tenth of such a draw.
 
-    All but the last carry noise of 2 % of the prior, and the readout that is best for their attention if data were
-    infinite: ``W = w₁Π + w(1 - Π)`` of docs/theory.md, section 2. The draw belongs to (seed, start, member) alone.
+    All but the random ones carry noise of 2 % of the prior, and the readout that is best for their attention if data
+    were infinite: ``W = w₁Π + w(1 - Π)`` of docs/theory.md, section 2. The draw belongs to (seed, start, member) alone.
     Factors start from the noisy logits, split evenly between W_Q and W_K (see :func:`factors_of`).
 
     Raises
@@ -48,10 +49,11 @@ def draw_start(model: Model, start: str, seed: int, member: int) -> Weights:
     random = stream(f"start {start}", seed, member)
     W, d = model.sigma_w * random.standard_normal((V, V)), model.key_dim
     if pattern is None and d is not None:
-        return W, factor_scale(model.sigma_g, d) * random.standard_normal((2, d, shape[1]))
+        factors = factor_scale(model.sigma_g, d) * random.standard_normal((2, d, shape[1]))
+        return size_of(start) * W, size_of(start) * factors
     G = model.sigma_g * random.standard_normal(shape)
     if pattern is None:
-        return W, G
+        return size_of(start) * W, size_of(start) * G
     logits = pattern(model)
     W, G = _NOISE * W + best_readout(model, logits), _NOISE * G + model.positions.weights(logits, V)
     return W, G if d is None else factors_of(G, d)
@@ -75,9 +77,15 @@ def draw_starts(
     models: Sequence[Model], starts: Sequence[tuple[str, int]], seed: int, dtype: torch.dtype, device: torch.device
 ) -> dict[str, torch.Tensor]:
     """Return W and G (or both factors of G), led by (D, M), for models times members, each a pair (start, member)."""
-    draws = [[draw_start(model, start, seed, member) for start, member in starts] for model in models]
-    stacked = {name: np.stack([np.stack([draw[k] for draw in row]) for row in draws]) for k, name in enumerate("WG")}
+    draws = [[_named_start(model, start, seed, member) for start, member in starts] for model in models]
+    stacked = {name: np.stack([np.stack([draw[name] for draw in row]) for row in draws]) for name in draws[0][0]}
     return {name: torch.from_numpy(array).to(device, dtype) for name, array in stacked.items()}
+
+
+def _named_start(model: Model, start: str, seed: int, member: int) -> dict[str, NDArray[np.float64]]:
+    if isinstance(model.task, Induction):
+        return draw_induction_start(model, start, seed, member)
+    return dict(zip("WG", draw_start(model, start, seed, member), strict=True))
 
 
 @lru_cache
@@ -144,9 +152,21 @@ def pattern_of(start: str) -> Callable[[Model], NDArray[np.float64]] | None:
     if word == "copy" and colon and number.isdecimal():
         first = int(number)
         return lambda model: np.where(np.arange(model.L)[:, None] < first, copy_logits(model), uniform_logits(model))
+    if word == "random" and colon and size_of(start) > 0:
+        return None
     if start not in STARTS:
-        raise InputError("start", start, f"must be one of {', '.join(STARTS)}, or copy:K (in the first K positions)")
+        known = f"{', '.join(STARTS)}, copy:K (in the first K positions), random:SIZE (in units of the prior)"
+        raise InputError("start", start, f"must be one of {known}")
     return STARTS[start]
+
+
+def size_of(start: str) -> float:
+    """Return what a start multiplies draws from the priors with; 0 where that is no number above 0."""
+    try:
+        size = float(start.partition(":")[2] or 1)
+    except ValueError:
+        return 0.0
+    return size if 0 < size < np.inf else 0.0
 
 
 def _attention(model: Model, logits: NDArray[np.float64]) -> NDArray[np.float64]:

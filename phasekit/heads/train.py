@@ -18,10 +18,11 @@ from phasekit.heads.adam import Adam, AdamEnsemble, Progress
 from phasekit.heads.build import EnergyPath, build_energy
 from phasekit.heads.energy import Energy
 from phasekit.heads.ensemble import Ensemble
+from phasekit.heads.induction import InductionEnergy
 from phasekit.heads.order_parameters import has_sign_symmetry, order_parameter_names, order_parameters
 from phasekit.heads.population import Population, draw_datasets
 from phasekit.heads.starts import STARTS
-from phasekit.model import Model
+from phasekit.model import Copy, Induction, Model
 from phasekit.tasks.copy import Dataset
 
 _DEFAULT_SETTINGS = Adam()
@@ -87,18 +88,25 @@ def train(
     1000. The condition of U grows with P: at P = 16 384 the default 1000 steps leave softmax heads 1e-3 above their
     minimum, and they are flagged. Ensembles of small heads run on one CPU thread, which is fastest for them.
     """
-    datasets = draw_datasets(models, data_seeds)
+    datasets = draw_datasets(models, data_seeds, Copy, Induction)
     if not isinstance(settings, Adam):
         raise InputError("settings", settings, "must be phasekit.heads.Adam(...)")
     tolerance = real_number("tolerance", tolerance, above=0)
-    population = Population.of(datasets, starts, members, seed)
+    population = Population.of(datasets, starts, members, seed, Copy, Induction)
     place, precision = resolve_device(device), resolve_dtype(dtype)
-    energy = build_energy(datasets, dtype=dtype, device=place, path=path)
+    if isinstance(population.model.task, Induction):
+        energy: Energy | InductionEnergy = InductionEnergy(datasets, place, precision)
+    else:
+        energy = build_energy(datasets, dtype=dtype, device=place, path=path)
     ensemble = AdamEnsemble(energy, population.draw(precision, place), settings)
     with torch.no_grad(), suitable_threads(place, energy.multiplications * len(population.members)):
         run = {**population.describe(), "settings": settings.describe(), "dtype": dtype, "path": energy.path}
         _descend(ensemble, run, checkpoint, pause, progress)
-        found = evaluate(energy, ensemble.position["W"], ensemble.position["G"], tolerance)
+        at = ensemble.position
+        if isinstance(energy, Energy):
+            found = evaluate(energy, at["W"], at["G"], tolerance)
+        else:
+            found = energy.evaluate(at, tolerance)
     return Ensemble.from_arrays(
         dataset=population.dataset_labels(),
         member=population.member_labels(),

@@ -157,7 +157,7 @@ def _lowest(networks: Values, start: str) -> tuple[float, float]:
     if not usable.any():
         return np.nan, np.nan
     best = int(np.flatnonzero(usable)[networks["U"][usable].argmin()])
-    return float(networks["U"][best]), float(networks["aG"][best])
+    return float(networks["U"][best]), float(networks["aG" if "aG" in networks else "alpha2"][best])
 
 
 def _kept(networks: Values, numbers: NDArray[Any]) -> float:
@@ -171,6 +171,6 @@ QUANTITIES = {
     for quantity in (
         Quantity("P1", pooling, onset, growing, (*_COMMON, "s"), "onset of t s²"),
         Quantity("P2", copying, crossing, around, (*_COMMON, "g", "q"), "g²/q = 1/2"),
-        Quantity("P_star", advantage, crossing, around, (*_COMMON, "start", "aG"), "equal energies of both branches"),
+        Quantity("P_star", advantage, crossing, around, (*_COMMON, "start"), "equal energies of both branches"),
     )
 }

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from phasekit.model import Copy, Induction, Task
 from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
 from phasekit.runs.procedures.heads import StartedHeads
 
@@ -25,10 +26,11 @@ class AdamNetworks(StartedHeads):
         When a network counts as converged.
     dtype : "float32" or "float64"
     attention : bool
-        Whether to keep the attention matrices (members·L² numbers for each task).
+        Whether to keep the attention matrices (members·L² numbers for each task; for induction those of layer 1).
     """
 
     name: ClassVar[str] = "adam"
+    tasks: ClassVar[tuple[type[Task], ...]] = (Copy, Induction)
 
     steps: int = Field(1000, ge=1)
     rate: float = Field(0.1, gt=0)
@@ -48,11 +50,11 @@ class AdamNetworks(StartedHeads):
     def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
         from phasekit.heads import Adam, train
         from phasekit.heads.build import choose_path
-        from phasekit.tasks.copy import draw_dataset
+        from phasekit.tasks import draw
 
         trained = place.resuming(
             lambda: train(
-                [draw_dataset(model, seed) for model, seed in cases],
+                [draw(model, seed) for model, seed in cases],
                 starts=self.starts,
                 members=self.members,
                 seed=self.seed,

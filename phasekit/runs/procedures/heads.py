@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from phasekit.model import Estimator, Model
+from phasekit.model import Copy, Estimator, Induction, Model, Task
 from phasekit.runs.procedures.base import Procedure
 
 
@@ -21,7 +21,14 @@ class HeadsProcedure(Procedure, ABC):
         Heads that differ in nothing but their random numbers.
     seed : int
         Of the heads' starts (and noise).
+
+    Attributes
+    ----------
+    tasks : types of Task
+        Those that it has networks for.
     """
+
+    tasks: ClassVar[tuple[type[Task], ...]] = (Copy,)
 
     members: int = Field(1, ge=1)
     seed: int = Field(0, ge=0)
@@ -31,7 +38,7 @@ class HeadsProcedure(Procedure, ABC):
         from phasekit.tasks.copy import check_room
 
         check_room(model)
-        common_model([model])
+        common_model([model], *self.tasks)
 
     @property
     def heads(self) -> int:
@@ -44,10 +51,13 @@ class HeadsProcedure(Procedure, ABC):
         return self.length
 
     def operations(self, model: Model) -> float:
+        from phasekit.heads import induction
         from phasekit.heads.build import choose_path
         from phasekit.heads.energy import multiplications
 
-        return self.gradients * self.heads * multiplications(model, choose_path(model))
+        two_layers = isinstance(model.task, Induction)
+        each = induction.multiplications(model) if two_layers else multiplications(model, choose_path(model))
+        return self.gradients * self.heads * each
 
 
 class StartedHeads(HeadsProcedure, ABC):
@@ -57,7 +67,8 @@ class StartedHeads(HeadsProcedure, ABC):
     ----------
     starts : "uniform", "copy", "random"
         "uniform" begins where all keys weigh the same, "copy" where a head attends to the token to be copied: the two
-        phases of a first-order transition. "random" draws from the prior.
+        phases of a first-order transition. "random" draws from the prior. For induction "copy" is the planted end, with
+        both layers formed, and "uniform" the unstructured state.
     members : int
         Heads from each start.
     seed : int
