@@ -97,7 +97,8 @@ def test_networks_end_in_the_theory_s_minima():
     """From both ends, on six data sets: energies to 0.3 % once the readout's finite data are accounted for."""
     for V, L, P in ((8, 8, 400), (16, 16, 600)):
         model = Model(V=V, L=L, P=P, task="induction")
-        theory, correction = find_minima(model), questions_correction(model)
+        theory = find_minima(model)
+        correction = questions_correction(theory)
         data = train(model, data_seeds=range(6), starts=("copy", "uniform"), members=1, settings=Adam(steps=700)).data
         assert data.converged.all()
         for number, branch in ((0, 0), (1, int(np.argmin(np.abs(theory.order_parameters["alpha1"] - 1 / L))))):
@@ -118,8 +119,9 @@ def test_more_data_at_a_higher_temperature_come_closer():
     for kappa in (1, 8):
         model = Model(V=8, L=8, P=200 * kappa, kappa=kappa, task="induction")
         data = train(model, data_seeds=range(6), starts=("copy",), members=1, settings=Adam(steps=700)).data
-        off.append(data.U.values.mean() - find_minima(model).action[0])
-        correction = questions_correction(model)
+        theory = find_minima(model)
+        off.append(data.U.values.mean() - theory.action[0])
+        correction = questions_correction(theory)
         assert correction.readout[0] + correction.rest[0] < off[-1] < 0
     assert off[1] == pytest.approx(off[0] / 8, rel=0.4)
     assert abs(off[1]) < 0.001 * 71.66

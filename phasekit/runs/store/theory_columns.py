@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Model
+from phasekit.model import Estimator, Induction, Model
 
 if TYPE_CHECKING:
     from phasekit.theory.minima import Minima
@@ -23,7 +23,8 @@ def theory_rows(models: Sequence[Model], estimator: Estimator) -> list[dict[str,
 
     ``theory_action``, ``theory_loss`` and the order parameters (``theory_aG`` …) belong to the global minimum;
     ``theory_U`` is the energy that networks should have there: the action itself for the map estimator, the mean energy
-    ⟨U⟩ over the posterior at temperature 1 for the posterior. ``theory_minima`` counts the minima; ``theory_P1``,
+    ⟨U⟩ over the posterior at temperature 1 for the posterior. Induction heads answer one question a sequence, so finite
+    data count: ``theory_U_drawn`` has the readout's part of that, and ``theory_U_least`` a lower bound of all of it. ``theory_minima`` counts the minima; ``theory_P1``,
     ``theory_P2``, ``theory_P_star``, ``theory_P_x`` are the thresholds that exist. Numbers of a minimum that didn't
     converge are NaN. A model without theory gives an empty dictionary, and a failed search ``theory_failed``.
     """
@@ -54,6 +55,11 @@ def _kind(kind: Model, members: Sequence[Model], estimator: Estimator) -> list[d
     columns["q"] = minima.averages["q"]
     numbers = {name: np.where(minima.converged[:, 0], values[:, 0], np.nan) for name, values in columns.items()}
     numbers["U"] = numbers["action"] if estimator == "map" else mean_energy(kind, P, minima)
+    if isinstance(kind.task, Induction):
+        from phasekit.theory.corrections.questions import questions_correction
+
+        readout, rest = (part[:, 0] for part in questions_correction(minima))
+        numbers["U_drawn"], numbers["U_least"] = numbers["U"] + readout, numbers["U"] + readout + rest
     return [
         {
             **{f"theory_{name}": float(values[k]) for name, values in numbers.items()},
