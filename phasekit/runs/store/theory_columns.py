@@ -24,8 +24,9 @@ def theory_rows(models: Sequence[Model], estimator: Estimator) -> list[dict[str,
     ``theory_action``, ``theory_loss`` and the order parameters (``theory_aG`` …) belong to the global minimum;
     ``theory_U`` is the energy that networks should have there: the action itself for the map estimator, the mean energy
     ⟨U⟩ over the posterior at temperature 1 for the posterior. Induction heads answer one question a sequence, so finite
-    data count: ``theory_U_drawn`` has the readout's part of that, and ``theory_U_least`` a lower bound of all of it. ``theory_minima`` counts the minima; ``theory_P1``,
-    ``theory_P2``, ``theory_P_star``, ``theory_P_x`` are the thresholds that exist. Numbers of a minimum that didn't
+    data count: ``theory_U_drawn`` has the readout's part of that, and ``theory_U_least`` a lower bound of all of it.
+    ``theory_minima`` counts the minima; ``theory_P1``, ``theory_P2``, ``theory_P_star``, ``theory_P_x`` are the
+    thresholds that exist. Numbers of a minimum that didn't
     converge are NaN. A model without theory gives an empty dictionary, and a failed search ``theory_failed``.
     """
     rows: dict[Model, dict[str, Any]] = {}
