@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Where densities are shown: before, at and after the transitions.
-SHOWN_P = {"linear": (160, 240, 320, 560), "softmax": (1000, 1437, 2000)}
+SHOWN_P = {"linear": (550, 860, 1300, 2200), "softmax": (1000, 1437, 2000)}
 BINS = 36
+#: Both attentions are shown at this length.
+CONTEXT = 64
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
     """Draw the panels."""
-    models = dict(loops(preset))
+    models = {model: loop for model, loop in loops(preset) if model.L == CONTEXT}
     peaks = pd.concat([densities(loop) for loop in models.values()], ignore_index=True)
     profile, P, about = profiles(preset)
     table = pd.concat([peaks, profile], ignore_index=True)
@@ -39,17 +41,17 @@ def main(out: Path, preset: Preset) -> list[Path]:
         figure, (linear, softmax, lowest) = new_figure(1, 3, width=PAGE, height=2.8)
         for axes, model in zip((linear, softmax), models, strict=True):
             part = peaks[peaks["score"] == model.score.name]
-            for k, (P, lines) in enumerate(part.groupby("P")):
-                axes.plot(lines["x"], lines["value"], color=f"C{k}", label=f"$P$ = {P}")
+            for k, (size, lines) in enumerate(part.groupby("P")):
+                axes.plot(lines["x"], lines["value"], color=f"C{k}", label=f"$P$ = {size}")
             axes.set(ylabel="density")
-            axes.set_title(f"{model.score.name} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
+            axes.set_title(f"{model.score.name} posterior, $V$ = {model.V}, $L$ = {model.L}", loc="left")
             axes.legend(loc="upper right")
-        linear.set(xlabel="$|c_1 + c_G|$", xlim=(0, None), ylim=(0, None))
+        linear.set(xlabel="$|c_1 + c_G|$", xlim=(0, None), ylim=(0, 1.4 * linear.get_ylim()[1]))
         softmax.set(xlabel="$a_G$", yscale="log", ylim=(0.2, 300))
         _draw_profile(lowest, profile)
-        lowest.set_title(f"softmax, $P$ = {P}:\n{about}", loc="left", fontsize=7)
-        lowest.set(xlabel="$a_G$", ylabel=r"$F = -\ln p(a_G)$", ylim=(-0.7, 13))
-        lowest.legend(loc="upper right")
+        lowest.set_title(f"softmax posterior, $P$ = {P},\n{about}", loc="left", fontsize=7)
+        lowest.set(xlabel="$a_G$", ylabel=r"$F = -\ln p(a_G)$", ylim=(-0.7, 18))
+        lowest.legend(loc="upper left", bbox_to_anchor=(0.05, 1))
         return save(figure, table, out / "free_energy")
 
 
@@ -98,7 +100,7 @@ def profiles(preset: Preset) -> tuple[pd.DataFrame, int, str]:
     for name, (value, error) in numbers.items():
         rows[name], rows[f"{name}_error"] = value, error
     low, high = (f"{value:.1f} ± {error:.1f}" for value, error in (wells.from_low, wells.from_high))
-    return rows, P, f"barrier {low} from the left, {high} from the right"
+    return rows, P, f"barriers {low} (left), {high} (right)"
 
 
 def _draw_profile(axes: Axes, rows: pd.DataFrame) -> None:

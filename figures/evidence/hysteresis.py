@@ -1,5 +1,8 @@
 """P swept up and down with chains carried along: no loop for linear attention, a loop around P* for softmax.
 
+The work that is lost on the way up and down, in units of the temperature, compares heads with different order
+parameters; both attentions at L = 64, and linear attention at L = 16 too.
+
 Points: means over Langevin chains that begin at each P where they ended at the last one; error bars (mostly hidden by
 the points) from the scatter of independent chains. Lines: the posterior's theory. Root mean squares for linear
 attention, whose sign is a symmetry; their theory is left out where fluctuations are critical.
@@ -13,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from figures._tables import with_error
+from figures._theory import pieces
 from figures.evidence._evidence import loops, over_chains
-from figures.posterior._posteriors import theory_rows
-from figures.posterior.posterior_transitions import CRITICAL
-from phasekit.drawing.plotting import draw_theory, mark_transition, new_figure, save, shade_window, style
+from figures.posterior._posteriors import COLOURS, NAMES, critical, theory_lines
+from phasekit.drawing.plotting import PAGE, draw_networks, draw_theory, mark_passages, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.evidence import Loop
 from phasekit.theory.transitions import Transitions, find_transitions
@@ -25,43 +29,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = {"up": "^", "down": "v"}
-NAMES = {"c1_c1": "$c_1$", "cG_cG": "$c_G$", "aG": "$a_G$"}
-COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
+TICKS = (50, 100, 200, 500, 1000, 2000)
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
-    """Draw both panels."""
-    parts, transitions = [], {}
+    """Draw a panel for each sweep."""
+    parts, found = [], list(loops(preset))
     with style():
-        figure, panels = new_figure(2, height=5.0)
-        for axes, (model, loop) in zip(panels, loops(preset), strict=True):
-            score = model.score.name
-            transitions[score] = find_transitions(model, "posterior")
-            rows = pd.concat([sampled(loop), _theory(transitions[score], loop, preset)], ignore_index=True)
-            parts.append(rows[rows["quantity"].isin(NAMES)].assign(score=score))
-            _draw(axes, parts[-1])
-            area, error = loop.area()
-            square = "$a_G$" if model.score.normalised else "$c_G^2$"
-            axes.text(
-                0.03, 0.72, f"loop area of {square} over ln $P$:\n{area:.2g} ± {error:.1g}",
-                transform=axes.transAxes, ha="left", va="top", fontsize="small",
-            )  # fmt: skip
-            axes.set_title(f"{score} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
-            axes.set(xlabel="$P$", xscale="log")
-        upper, lower = panels
-        mark_transition(upper, transitions["linear"].passage("P1").P, "P1")
-        mark_transition(lower, transitions["softmax"].passage("P_star").P, "P_star")
-        shade_window(lower, transitions["softmax"].passage("P_star").spinodals)
-        upper.set(ylabel="root mean square", ylim=(0, None))
-        lower.set(ylabel="$a_G$", ylim=(-0.02, None))
-        for axes, ticks in ((upper, (50, 100, 200, 400)), (lower, (400, 700, 1000, 1500, 2500))):
-            axes.set_xticks(ticks, [str(P) for P in ticks])
+        figure, panels = new_figure(1, len(found), width=PAGE, height=2.9)
+        for axes, (model, loop) in zip(panels, found, strict=True):
+            transitions = find_transitions(model, "posterior")
+            rows = pd.concat([sampled(loop), _theory(transitions, loop, preset)], ignore_index=True)
+            work, error = loop.work()
+            parts.append(rows.assign(score=model.score.name, L=model.L, work=work, work_error=error))
+            _draw(axes, rows)
+            lost = with_error(work, error).replace("-", "−")
+            axes.set_title(f"{model.score.name} posterior, $L$ = {model.L}\nwork lost: {lost}", loc="left", fontsize=8)
+            axes.set(xlabel="$P$", xscale="log", ylim=(0, None))
+            axes.set_ylabel("$a_G$" if model.score.normalised else "root mean square")
+            shown = [P for P in TICKS if loop.data.P[0] <= P <= loop.data.P[-1]]
+            axes.set_xticks(shown, [str(P) for P in shown])
             axes.minorticks_off()
-        for name in ("c1_c1", "cG_cG"):
-            upper.plot([], [], color=COLOURS[name], label=NAMES[name])
-        for way, marker in MARKERS.items():
-            lower.plot([], [], marker, color="C1", markerfacecolor="white", label=f"swept {way}")
-        for axes in panels:
+            mark_passages(axes, transitions)
+            for name in dict.fromkeys(rows["quantity"]):
+                axes.plot([], [], color=COLOURS[name], label=NAMES[name])
+            if model.score.normalised:
+                for way, marker in MARKERS.items():
+                    axes.plot([], [], marker, color="C1", markerfacecolor="white", label=f"taken {way}")
             axes.legend(loc="upper left")
         return save(figure, pd.concat(parts, ignore_index=True), out / "hysteresis")
 
@@ -82,32 +76,21 @@ def sampled(loop: Loop) -> pd.DataFrame:
 
 
 def _theory(found: Transitions, loop: Loop, preset: Preset) -> pd.DataFrame:
-    """Return rows of the theory's branches: way "theory", branch 0 with the lowest action."""
-    P = loop.data.P.to_numpy()
-    special = [x for passage in found.passages if passage.window for x in (*passage.window, passage.P)]
-    at = np.unique(np.concatenate([np.geomspace(P[0], P[-1], preset.slow_points), special]))
-    rows = theory_rows(found.model, tuple(at.tolist())).rename(columns={"theory": "value"}).assign(way="theory")
-    squares = rows["quantity"].isin(("c1_c1", "cG_cG"))
-    rows.loc[squares, "value"] = np.sqrt(rows.loc[squares, "value"])
+    """Return the lines of the theory, way "theory", as root mean squares where signs are free."""
+    rows = theory_lines(found, loop.data.P, preset).rename(columns={"theory": "value"}).assign(way="theory")
+    rows = rows[rows["quantity"].isin(NAMES)]
     if not found.model.score.normalised:
-        critical = rows["P"].between(*(factor * found.passage("P1").P for factor in CRITICAL))
-        rows.loc[critical, "value"] = np.nan
+        rows["value"] = np.sqrt(rows["value"]).mask(critical(rows["P"], found))
     return rows
 
 
 def _draw(axes: Axes, rows: pd.DataFrame) -> None:
     for name, part in rows.groupby("quantity"):
         colour = COLOURS[str(name)]
-        theory = part[part["way"] == "theory"].sort_values("P")
-        for _, branch in theory.groupby((theory["value"] > 0.1) if name == "aG" else theory["branch"]):
-            if name != "aG" and branch["branch"].iloc[0] > 0:  # metastable cG < 0, not reached by these sweeps
-                continue
-            best = branch[branch["branch"] == 0]
-            draw_theory(axes, branch["P"], branch["value"], branch="metastable", color=colour)
-            draw_theory(axes, best["P"], best["value"], color=colour)
+        for branch, line in pieces(part[part["way"] == "theory"]):
+            draw_theory(axes, line["P"], line["value"], branch=branch, color=colour)
         for way, marker in MARKERS.items():
             points = part[part["way"] == way]
-            axes.errorbar(
-                points["P"], points["value"], yerr=points["error"], linestyle="none", marker=marker, color=colour,
-                markerfacecolor="white", markersize=4, elinewidth=0.8, zorder=3,
-            )  # fmt: skip
+            draw_networks(
+                axes, points["P"], points["value"], error=points["error"], marker=marker, color=colour, markersize=3.5
+            )

@@ -34,9 +34,9 @@ def main(out: Path, preset: Preset) -> list[Path]:
             events["first jump of a chain"] = float(jumped[0])
         for event, at in events.items():
             found = early_warning(up, at)
-            labels = {"score": model.score.name, "quantity": name, "event": event, "P of the event": at}
+            labels = {"score": model.score.name, "L": model.L, "quantity": name, "event": event, "P of the event": at}
             tests.append({**labels, "sizes before": int(found.indicators["before"].sum()), **_numbers(found)})
-        indicators.append(found.indicators.assign(score=model.score.name, quantity=name))
+        indicators.append(found.indicators.assign(score=model.score.name, L=model.L, quantity=name))
     told, table = pd.DataFrame(tests), pd.concat(indicators, ignore_index=True)
     sections = [("Early warning", _tests_for_people(told)), ("Indicators on the way up", _for_people(table))]
     numbers = pd.concat([told.assign(part="test"), table.assign(part="indicator")], ignore_index=True)
@@ -78,6 +78,7 @@ def _for_people(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "score": table["score"],
+            "L": table["L"],
             "": table["quantity"],
             "P": [f"{P:g}" for P in table["P"]],
             "variance × 10⁶": [_scaled(*row) for row in table[["variance", "variance_error"]].to_numpy()],

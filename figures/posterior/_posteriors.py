@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
+from phasekit.drawing.presets import Preset
 from phasekit.model import Estimator, Model
 from phasekit.samplers.diagnostics import COEXISTENCE, MIXED
 from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import Transitions, stationary_curve
+
+#: Multiples of P1 between which fluctuations of linear attention are too large for their Gaussian approximation.
+CRITICAL = (0.7, 1.5)
+#: The order parameters of sampled heads: of linear attention, whose sign is a symmetry, second moments.
+NAMES = {"c1_c1": "$c_1$", "cG_cG": "$c_G$", "aG": "$a_G$"}
+COLOURS = {"c1_c1": "C0", "cG_cG": "C1", "aG": "C1"}
+
+
+def critical(P: pd.Series, found: Transitions) -> pd.Series:
+    """Say where the theory of linear attention is outside its range, around P1."""
+    return P.between(*(factor * found.passage("P1").P for factor in CRITICAL))
 
 
 def well_rows(chains: pd.DataFrame) -> pd.DataFrame:
@@ -54,22 +68,47 @@ def theory_rows(model: Model, P: tuple[float, ...], estimator: Estimator = "post
     return pd.DataFrame(rows)
 
 
+def theory_lines(found: Transitions, P: ArrayLike, preset: Preset) -> pd.DataFrame:
+    """Return the lines of the posterior's theory over a range of P, for :func:`figures._theory.pieces`.
+
+    Columns P, branch, piece, quantity, theory. Normalised scores: minima and saddles along their curve through the
+    folds; ``variance`` of aG among the quantities. Linear attention: the lowest minimum (the second one, with
+    cG < 0, is never sampled from the starts that are used).
+    """
+    ends = float(np.min(P)), float(np.max(P))
+    if found.model.score.normalised:
+        curve = stationary_curve(found, ends, 4 * preset.slow_points)
+        quantities = curve[["P", "branch", "piece", "aG", "loss", "coverage", "variance"]]
+        return quantities.melt(["P", "branch", "piece"], var_name="quantity", value_name="theory")
+    rows = theory_rows(found.model, tuple(np.geomspace(*ends, 6 * preset.slow_points).tolist()))
+    return rows[rows["branch"] == 0].assign(branch="global", piece=1)
+
+
+def by_branch(wells: pd.DataFrame, theory: pd.DataFrame) -> pd.DataFrame:
+    """Give every well of chains the branch of :func:`theory_rows` whose loss is nearest, 0 where chains disagree."""
+    both = wells[wells["quantity"] == "loss"].merge(theory[theory["quantity"] == "loss"], on="P")
+    both["away"] = (both["mean"] - both["theory"]).abs().fillna(0.0)
+    nearest = both.loc[both.groupby(["P", "data_seed", "well"])["away"].idxmin()]
+    return wells.merge(nearest[["P", "data_seed", "well", "branch"]], on=["P", "data_seed", "well"])
+
+
 def over_data(rows: pd.DataFrame) -> pd.DataFrame:
     """Average :func:`well_rows` over data sets whose chains agree: mean, error, data, left_out.
 
     The error is the standard error over data sets (which holds the chains' own), or the chains' own for one data set.
+    With a column ``branch`` (:func:`by_branch`) coexisting wells are averaged, too, each by itself.
     """
     found = []
-    for (P, quantity), part in rows.groupby(["P", "quantity"], sort=False):
-        mixed = part[part["verdict"] == MIXED]
+    keys = ["P", "quantity", "branch"] if "branch" in rows else ["P", "quantity"]
+    for key, part in rows.groupby(keys, sort=False):
+        mixed = part[part["verdict"].isin([MIXED, COEXISTENCE] if "branch" in rows else [MIXED])]
         n = len(mixed)
         error = mixed["mean"].std(ddof=1) / np.sqrt(n) if n > 1 else mixed["mcse"].iloc[0] if n else np.nan
         left_out = part["data_seed"].nunique() - n
         mcse = np.sqrt((mixed["mcse"] ** 2).sum()) / n if n else np.nan
         found.append(
             {
-                "P": P,
-                "quantity": quantity,
+                **dict(zip(keys, key, strict=True)),
                 "mean": mixed["mean"].mean(),
                 "mcse": mcse,
                 "error": np.fmax(error, mcse),

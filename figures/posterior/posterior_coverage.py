@@ -16,19 +16,10 @@ from numpy.typing import NDArray
 
 from figures._sweeps import draw_rows, kept, networks, networks_of_one
 from figures._tables import with_error, write_page
-from figures._theory import MIDDLE
-from figures.posterior._posteriors import theory_rows, well_rows
-from figures.posterior.posterior_transitions import CRITICAL, MARKERS, TICKS, critical, theory_lines
-from phasekit.drawing.plotting import (
-    LABELS,
-    draw_networks,
-    draw_theory,
-    mark_transition,
-    new_figure,
-    save,
-    shade_window,
-    style,
-)
+from figures._theory import pieces
+from figures.posterior._posteriors import CRITICAL, critical, theory_lines, theory_rows, well_rows
+from figures.posterior.posterior_transitions import MARKERS, TICKS
+from phasekit.drawing.plotting import LABELS, draw_networks, draw_theory, mark_passages, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.theory.transitions import Transitions, find_transitions
 
@@ -48,12 +39,14 @@ def main(out: Path, preset: Preset) -> list[Path]:
             heads = draw_rows(networks_of_one(preset, f"{model.score.name}_transition")[1])
             tables.append(coverage_rows(found, chains, heads, preset))
             _draw(axes, found, tables[-1])
-            axes.set_title(f"{model.score.name} attention, $V$ = {model.V}, $L$ = {model.L}", loc="left")
+            axes.set_title(f"{model.score.name}, $L$ = {model.L}; thresholds of the posterior", loc="left")
             axes.set(xlabel=LABELS["P"], ylabel=LABELS["coverage"], xscale="log")
             axes.set_xticks(TICKS[model.score.name], [str(P) for P in TICKS[model.score.name]])
             axes.minorticks_off()
-        panels[0].set(yscale="log", ylim=(0.005, 1.4), yticks=(0.01, 0.1, 1))
-        panels[1].set(ylim=(0, 1.04))
+            mark_passages(axes, found)
+        panels[0].set(yscale="log", ylim=(0.005, 4), yticks=(0.01, 0.1, 1))
+        panels[1].set(ylim=(0, 1.18), yticks=np.linspace(0, 1, 6))
+        panels[1].fill_between([], [], color="0.9", linewidth=0, label="two minima")
         handles = {
             label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
@@ -77,14 +70,13 @@ def coverage_rows(found: Transitions, chains: pd.DataFrame, heads: pd.DataFrame,
         _nearest(exact["theory"][exact["P"] == each].to_numpy(), mean)
         for each, mean in measured[["P", "mean"]].to_numpy()
     ]
-    lines = theory_lines(found, P, preset).pivot(index=["P", "branch"], columns="quantity", values="theory")
-    low = lines["aG"] < MIDDLE if model.score.normalised else False  # softmax: before the jump
+    lines = theory_lines(found, P, preset).query("quantity == 'coverage' and branch != 'saddle'")
     parts = {
-        "theory": lines.reset_index().assign(low=np.asarray(low)).rename(columns={"coverage": "value"}),
+        "theory": lines.rename(columns={"theory": "value"}),
         "HMC": measured.rename(columns={"mean": "value", "mcse": "error"}),
         "Adam": heads[heads["P"].between(P.min(), P.max())].rename(columns={"coverage": "value"}),
     }
-    shown = ["P", "branch", "low", "value", "error", "of_means", "theory", "verdict", "well", "starts", "data_seed"]
+    shown = ["P", "branch", "piece", "value", "error", "of_means", "theory", "verdict", "well", "starts", "data_seed"]
     rows = [part.reindex(columns=shown).assign(kind=kind, score=model.score.name) for kind, part in parts.items()]
     return pd.concat(rows, ignore_index=True).dropna(axis="columns", how="all")
 
@@ -124,28 +116,16 @@ def table_text(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _draw(axes: Axes, found: Transitions, rows: pd.DataFrame) -> None:
     """Draw one model: lines of the theory, points of HMC and of Adam, and the transition."""
-    onset = 0.0
-    line = rows[rows["kind"] == "theory"].sort_values("P")
-    if (
-        not found.model.score.normalised
-    ):  # linear attention: the second minimum, with cG < 0, is not sampled from these starts
-        at = found.passage("P1").P
-        line, onset = line[line["branch"] == 0], find_transitions(found.model).passage("P1").P
-        draw_theory(axes, line["P"], line["value"].mask(critical(line["P"], found)), color=POSTERIOR)
-        ends = [factor * at for factor in CRITICAL]
+    onset, line = 0.0, rows[rows["kind"] == "theory"]
+    if not found.model.score.normalised:
+        onset = find_transitions(found.model).passage("P1").P
+        line = line.assign(value=line["value"].mask(critical(line["P"], found)))
+        ends = [factor * found.passage("P1").P for factor in CRITICAL]
         axes.axvspan(*ends, color="0.93", linewidth=0, zorder=-1, label="theory outside its range")
-        mark_transition(axes, at, "P1")
-    else:
-        (passage,) = found.passages
-        mark_transition(axes, passage.P, passage.name)
-        if passage.window is not None:
-            shade_window(axes, passage.window, "two minima")
-        for _, part in line.groupby("low"):
-            best = (part["branch"] == 0) | np.isclose(part["P"], passage.P, rtol=1e-9)  # both are lowest at P*
-            draw_theory(axes, part["P"], part["value"], branch="metastable", color=POSTERIOR)
-            draw_theory(axes, part["P"], part["value"].where(best), color=POSTERIOR)
-    covered = line["P"][line["P"] > onset]
-    draw_theory(axes, covered, np.ones(len(covered)), color=MAP, label="minimum, theory")
+    for branch, part in pieces(line):
+        draw_theory(axes, part["P"], part["value"], branch=branch, color=POSTERIOR)
+    covered = np.array([max(onset, line["P"].min()), line["P"].max()])
+    draw_theory(axes, covered, np.ones(2), color=MAP, label="minimum, theory")
     heads = rows[rows["kind"] == "Adam"]
     draw_networks(axes, heads["P"], heads["value"], color=MAP, markersize=2.5, label="minimum, Adam")
     axes.plot([], [], color=POSTERIOR, label="posterior, theory")

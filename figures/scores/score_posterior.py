@@ -2,6 +2,7 @@
 
 Lines: the row-level mean field, all branches. Points: Hamiltonian Monte Carlo on one data set; the mean over the chains
 from each end, with its standard error over chains. Ends are never averaged: where they stay apart, two wells coexist.
+Crosses: chains that have not mixed.
 """
 
 from __future__ import annotations
@@ -13,26 +14,19 @@ import numpy as np
 import pandas as pd
 
 from figures._sweeps import networks
-from figures.posterior._posteriors import theory_rows
-from phasekit.drawing.plotting import (
-    LABELS,
-    PAGE,
-    draw_networks,
-    draw_theory,
-    mark_transition,
-    new_figure,
-    save,
-    shade_window,
-    style,
-)
+from figures._theory import pieces
+from figures.posterior._posteriors import theory_lines
+from phasekit.drawing.plotting import LABELS, PAGE, draw_networks, draw_theory, mark_passages, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.model import Model
-from phasekit.theory.transitions import Transitions, find_transitions
+from phasekit.samplers.diagnostics import NOT_MIXED
+from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RANGE = (0.6, 1.6)
+TICKS = (700, 1000, 1500, 2000, 3000, 4000, 5000, 7000)
 STARTS = {"uniform": ("v", "C0"), "copy": ("^", "C1")}
 
 
@@ -47,6 +41,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
             tables.append(_panel(axes, model, chains, preset))
         for start, (marker, colour) in STARTS.items():
             draw_networks(panels[0], [], [], marker=marker, color=colour, markersize=3.5, label=f"HMC, from {start}")
+        panels[0].plot([], [], "x", color="0.3", markersize=3.5, label="not mixed")
         panels[0].legend(loc="upper left")
         panels[0].set_ylabel(LABELS["aG"])
         return save(figure, pd.concat(tables, ignore_index=True), out / "score_posterior")
@@ -54,23 +49,21 @@ def main(out: Path, preset: Preset) -> list[Path]:
 
 def _panel(axes: Axes, model: Model, chains: pd.DataFrame, preset: Preset) -> pd.DataFrame:
     n, found = model.score.numbers["n"], find_transitions(model, "posterior")
-    at, first = threshold(found), found.order == "first"
-    sampled, theory = ends(chains), _theory(model, found, at, preset)
-    if first:
-        shade_window(axes, found.passage("P_star").spinodals)
-    mark_transition(axes, at, "P_star" if first else "P_x")
-    for _, part in theory.groupby("line"):
-        part = part.sort_values("P")
-        draw_theory(axes, part["P"], part["theory"], branch="metastable", color="0.3")
-        draw_theory(axes, part["P"], part["theory"].where(part["branch"] == 0), color="0.3")
-    for start, part in sampled.groupby("start"):
+    (passage,) = found.passages
+    sampled = ends(chains)
+    theory = theory_lines(found, [passage.P * factor for factor in RANGE], preset).query("quantity == 'aG'")
+    for branch, part in pieces(theory):
+        draw_theory(axes, part["P"], part["theory"], branch=branch, color="0.3")
+    for (start, verdict), part in sampled.groupby(["start", "verdict"]):
         marker, colour = STARTS[str(start)]
+        marker = "x" if verdict == NOT_MIXED else marker
         draw_networks(axes, part["P"], part["mean"], error=part["error"], marker=marker, color=colour, markersize=3.5)
     axes.set(xlabel=LABELS["P"], ylim=(0, None), xscale="log")
-    axes.set_xticks([float(f"{at * factor:.1g}") for factor in (0.7, 1.0, 1.5)])
+    axes.set_xticks([P for P in TICKS if RANGE[0] <= P / passage.P <= RANGE[1]])
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.minorticks_off()
-    axes.set_title(f"SSA, $n$ = {n:g}: {'a jump' if first else 'smooth'}", loc="left")
+    mark_passages(axes, found)
+    axes.set_title(f"SSA posterior, $n$ = {n:g}: {passage.kind}", loc="left")
     return pd.concat([theory.assign(kind="theory"), sampled.assign(kind="HMC")], ignore_index=True).assign(n=n)
 
 
@@ -79,22 +72,3 @@ def ends(chains: pd.DataFrame) -> pd.DataFrame:
     groups = chains.groupby(["P", "start"], as_index=False)
     found = groups.agg(mean=("aG", "mean"), error=("aG", "std"), chains=("aG", "size"), verdict=("verdict", "first"))
     return found.assign(error=found["error"] / np.sqrt(found["chains"]))
-
-
-def threshold(found: Transitions) -> float:
-    """Return P*, or the steepest point."""
-    return float(found.passage("P_star").P if found.order == "first" else found.passage("P_x").P)
-
-
-def _theory(model: Model, found: Transitions, at: float, preset: Preset) -> pd.DataFrame:
-    """Return the branches: "only" one minimum, or "low" and "high" between the spinodals."""
-    P = at * np.geomspace(*RANGE, preset.slow_points)
-    if found.order == "first":
-        low, high = found.passage("P_star").spinodals
-        P = np.unique(np.concatenate([P, [low * (1 + 1e-6), at, high * (1 - 1e-6)]]))
-    rows = theory_rows(model, tuple(P.tolist()))
-    rows = rows[rows["quantity"] == "aG"]
-    if found.order != "first":
-        return rows.assign(line="only")
-    middle = float(np.mean(found.passage("P_star").jump["aG"]))
-    return rows.assign(line=np.where(rows["theory"] > middle, "high", "low"))

@@ -19,7 +19,7 @@ from phasekit.drawing.plotting import (
     draw_filtered,
     draw_networks,
     draw_theory,
-    mark_transition,
+    mark_passages,
     new_figure,
     save,
     style,
@@ -50,8 +50,6 @@ def picture(sweep: str, out: Path, preset: Preset) -> list[Path]:
         for axes, names in zip(panels, (("c1", "cG"), ("loss",), ("coverage",)), strict=True):
             for name in names:
                 _draw(axes, name, theory, kept, filtered)
-            for passage in found.passages:
-                mark_transition(axes, passage.P, passage.name, symbol=axes is panels[0])
         upper, middle, lower = panels
         upper.set_ylabel(f"{LABELS['c1']}, {LABELS['cG']}")
         middle.axhline(1 - 1 / model.V, color="0.6", linewidth=0.6, linestyle=(0, (1, 1)), zorder=0)
@@ -69,6 +67,8 @@ def picture(sweep: str, out: Path, preset: Preset) -> list[Path]:
         middle.set(ylabel=LABELS["loss"], ylim=(0, 1.06))
         lower.set(ylabel=LABELS["coverage"], xlabel=LABELS["P"], xscale="log")
         _room_above_one(lower)
+        for axes in panels:
+            mark_passages(axes, found, symbol=axes is upper)
         _legend(figure, upper, theory, networks)
         upper.set_title(f"linear attention, {model.inputs}, $V$ = {model.V}, $L$ = {model.L}", loc="left")
         return save(figure, pd.concat([theory, networks.assign(kind="network")], ignore_index=True), out / sweep)

@@ -19,10 +19,9 @@ from phasekit.drawing.plotting import (
     draw_filtered,
     draw_networks,
     draw_theory,
-    mark_transition,
+    mark_passages,
     new_figure,
     save,
-    shade_window,
     style,
 )
 from phasekit.drawing.presets import Preset
@@ -40,16 +39,10 @@ def main(out: Path, preset: Preset) -> list[Path]:
     """Draw order parameters, loss and coverage."""
     model, networks = networks_of_one(preset, "softmax_transition")
     transitions = find_transitions(model)
-    (jump,) = transitions.passages
-    curve = stationary_curve(transitions)
-    curve = curve[curve["P"] <= networks["P"].max()]
-    curve = curve[curve["P"] >= networks["P"].min()].assign(kind="theory", coverage=1.0)
+    curve = stationary_curve(transitions, (networks["P"].min(), networks["P"].max())).assign(kind="theory")
     with style():
         figure, panels = new_figure(3, height=5.4, sharex=True, height_ratios=[1.8, 1.2, 0.9])
         for axes, name in zip(panels, COLOURS, strict=True):
-            if jump.window is not None:
-                shade_window(axes, jump.window)
-            mark_transition(axes, jump.P, jump.name, symbol=axes is panels[0])
             _draw(axes, name, curve, networks)
         upper, middle, lower = panels
         upper.set(ylabel=LABELS["aG"], ylim=(-0.015, None))
@@ -62,6 +55,8 @@ def main(out: Path, preset: Preset) -> list[Path]:
         lower.xaxis.set_major_formatter("{x:.0f}")
         lower.yaxis.get_major_formatter().set_useOffset(False)
         lower.xaxis.set_minor_formatter(NullFormatter())
+        for axes in panels:
+            mark_passages(axes, transitions, symbol=axes is upper)
         _legend(figure, upper, networks)
         upper.set_title(f"softmax attention, {model.inputs}, $V$ = {model.V}, $L$ = {model.L}", loc="left")
         table = pd.concat([curve, networks.assign(kind="network")], ignore_index=True)

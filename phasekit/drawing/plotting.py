@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from phasekit.errors import InputError
 from phasekit.files import atomic
-from phasekit.theory.transitions import THRESHOLDS
+from phasekit.theory.transitions import THRESHOLDS, Transitions
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -148,6 +148,20 @@ def mark_transition(axes: Axes, at: float, name: str, *, symbol: bool = True) ->
 def shade_window(axes: Axes, spinodals: tuple[float, float], label: str | None = None) -> None:
     """Shade the range between two spinodals, where two minima coexist."""
     axes.axvspan(*spinodals, color="0.9", linewidth=0, zorder=-1, label=label)
+
+
+def mark_passages(axes: Axes, found: Transitions, *, unit: float = 1.0, symbol: bool = True) -> None:
+    """Mark the passages of a model that are in sight, and shade the windows of its jumps; call it after drawing.
+
+    ``unit`` is the P that is 1 on the horizontal axis. A title should say if these are the posterior's thresholds.
+    """
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high)
+    for passage in found.passages:
+        if low < passage.P / unit < high:
+            mark_transition(axes, passage.P / unit, passage.name, symbol=symbol)
+        if passage.window is not None:
+            shade_window(axes, (passage.window[0] / unit, min(passage.window[1] / unit, high)))
 
 
 def save(figure: Figure, table: pd.DataFrame | xr.Dataset | Mapping[str, ArrayLike], stem: str | Path) -> list[Path]:

@@ -21,17 +21,18 @@ PLAIN, LOW, HIGH = (
 )
 #: As docs/theory.md, section 6, has them: looking them up takes longer than all else here.
 KNOWN = {
-    "linear": Passage("P1", "onset", 230.315, PLAIN, PLAIN),
-    "softmax": Passage("P_star", "jump", 1436.8, LOW, HIGH, (1363.3, 1778.2), {"barrier": 1.0}),
+    ("linear", 16): Passage("P1", "onset", 230.315, PLAIN, PLAIN),
+    ("linear", 64): Passage("P1", "onset", 847.741, PLAIN, PLAIN),
+    ("softmax", 64): Passage("P_star", "jump", 1436.8, LOW, HIGH, (1363.3, 1778.2), {"barrier": 1.0}),
 }
 
 
 def transitions(model, estimator="posterior"):
-    return Transitions(model, estimator, "", (KNOWN[model.score.name],))
+    return Transitions(model, estimator, "", (place(model),))
 
 
 def place(model):
-    return KNOWN[model.score.name]
+    return KNOWN[model.score.name, model.L]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,7 +40,7 @@ def known():
     """Look the theory's transitions up."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hysteresis, "find_transitions", transitions)
-        patch.setattr(susceptibility, "posterior_passage", place)
+        patch.setattr(susceptibility, "find_transitions", transitions)
         patch.setattr(table_warning, "posterior_passage", place)
         yield
 
@@ -47,11 +48,10 @@ def known():
 @pytest.mark.parametrize("name", ["hysteresis", "free_energy", "susceptibility"])
 def test_pictures_are_as_wide_as_a_column_and_labelled(name, drawn):
     (figure,) = drawn(name).figures.values()
-    assert figure.get_figwidth() == (plotting.PAGE if name == "free_energy" else plotting.COLUMN)
+    assert figure.get_figwidth() == plotting.PAGE
     for axes in figure.axes:
         assert axes.get_xlabel()
-        assert axes.get_ylabel()
-        assert axes.get_legend() is not None
+        assert figure.legends or (axes.get_ylabel() and axes.get_legend() is not None)
 
 
 def test_hysteresis_shows_means_of_both_ways_beside_theory(drawn, tiny):
@@ -59,7 +59,8 @@ def test_hysteresis_shows_means_of_both_ways_beside_theory(drawn, tiny):
     for model, loop in loops(tiny):
         name = "aG" if model.score.normalised else "c1"
         data = loop.data[name].isel(dataset=0)
-        part = table[(table["score"] == model.score.name) & (table["quantity"].isin((name, f"{name}_{name}")))]
+        here = (table["score"] == model.score.name) & (table["L"] == model.L)
+        part = table[here & (table["quantity"].isin((name, f"{name}_{name}")))]
         for way in ("up", "down"):
             values = data.sel(direction=way)
             mean = values.mean(("chain", "draw")) if name == "aG" else np.sqrt((values**2).mean(("chain", "draw")))
@@ -67,7 +68,7 @@ def test_hysteresis_shows_means_of_both_ways_beside_theory(drawn, tiny):
     theory = table[(table["way"] == "theory") & (table["score"] == "softmax")]
     for _, row in theory.groupby("P").first().reset_index().iloc[[0, -1]].iterrows():
         found = find_minima(SOFTMAX.at(P=float(row["P"])), "posterior").order_parameters["aG"]
-        assert np.abs(found - row["value"]).min() < 1e-9
+        assert np.abs(found / row["value"] - 1).min() < 1e-4  # the curve is a spline
     apart = table[(table["score"] == "softmax") & (table["P"] == 1437) & (table["way"] != "theory")].set_index("way")
     assert apart["value"]["down"] > 10 * apart["value"]["up"] > 0
 
@@ -87,10 +88,11 @@ def test_one_peak_or_two(drawn):
 
 def test_susceptibility_is_the_variance_over_that_without_data(drawn, tiny):
     table = drawn("susceptibility").numbers("susceptibility")
+    table = table[(table["score"] == "linear") & (table["L"] == 16)]
     row = table[(table["kind"] == "sampled") & (table["quantity"] == "c1") & (table["P"] == 80)]
     found = measure(dict(loops(tiny))[LINEAR].samples(80), **susceptibility.BOUNDS)
     prior = 1 / 16**2 + 1 / (16**2 * 15)
-    if len(row):  # chains of 16 draws may disagree
+    if row["value"].notna().all():  # chains of 16 draws may disagree
         assert row["value"].item() == pytest.approx(float(found.variance[0, 0, 0]) / prior)
     theory = table[(table["kind"] == "theory") & (table["quantity"] == "cG")].iloc[0]
     exact = find_minima(LINEAR.at(P=float(theory["P"])), "posterior").covariance.second[0]
@@ -108,7 +110,7 @@ def test_fluctuations_beyond_gaussian_agree_with_the_hessian_far_from_the_onset(
 def test_the_table_tells_what_early_warning_tells(tiny, tmp_path, capsys):
     csv, md = table_warning.main(tmp_path, tiny)
     table = pd.read_csv(csv)
-    told = table[table["part"] == "test"].set_index("score")
+    told = table[(table["part"] == "test") & (table["L"] == 16)].set_index("score")
     up = dict(loops(tiny))[LINEAR].data["c1"].isel(dataset=0, drop=True).sel(direction="up")
     found = early_warning(up, place(LINEAR).P)
     assert told["warned"]["linear"] == found.warned

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from figures._sweeps import networks
-from figures.posterior._posteriors import over_data, theory_rows, well_rows
+from figures.posterior._posteriors import CRITICAL, by_branch, over_data, theory_rows, well_rows
 from figures.posterior.posterior_coverage import coverage_rows, table_text
-from figures.posterior.posterior_transitions import CRITICAL
 from figures.posterior.table_posterior import sgld_rows
 from phasekit.model import Model
 from phasekit.theory.transitions import find_transitions
@@ -70,8 +69,8 @@ def test_theory_gives_what_samples_measure(tiny):
         assert row["mean"] == pytest.approx(row["theory"], rel=0.03, abs=4.5 * row["error"])
 
 
-def sampled(mean, verdict="mixed", mcse=0.01):
-    return pd.DataFrame([{"P": 9, "quantity": "aG", "mean": mean, "mcse": mcse, "verdict": verdict}])
+def sampled(mean, verdict="mixed", mcse=0.01, branch=0):
+    return pd.DataFrame([{"P": 9, "quantity": "aG", "branch": branch, "mean": mean, "mcse": mcse, "verdict": verdict}])
 
 
 def test_sgld_is_extrapolated_and_held_against_hmc():
@@ -84,7 +83,28 @@ def test_sgld_is_extrapolated_and_held_against_hmc():
     runs = {0.02: sampled(1.0), 0.01: sampled(np.nan, "not mixed"), 0.005: sampled(1.0)}
     (row,) = sgld_rows(sampled(1.0), runs).to_dict("records")
     assert np.isnan(row["z"])
-    assert row["verdict"] == "mixed; mixed; not mixed; mixed"
+    assert row["verdict"] == "mixed; not mixed"
+
+
+def test_coexisting_wells_are_compared_each_with_its_own():
+    two = pd.concat([sampled(mean, "coexistence", branch=k) for k, mean in enumerate((0.18, 0.005))])
+    rows = sgld_rows(two, {0.02: two.assign(mean=two["mean"] + 0.02), 0.01: two.assign(mean=two["mean"] + 0.01)})
+    assert rows["zero"].tolist() == pytest.approx([0.18, 0.005])
+    assert rows["z"].tolist() == pytest.approx([0, 0], abs=1e-9)
+    assert rows["chi2"].isna().all()  # two steps can't be off a line
+    other = sgld_rows(two, {0.02: two, 0.01: sampled(0.18)})  # SGLD left the upper well at one step
+    assert other["z"].isna().all()
+
+
+def test_a_well_belongs_to_the_branch_with_the_nearest_loss():
+    chains = pd.DataFrame(
+        [chain(aG, well, "coexistence", start) | {"loss": loss, "loss_mcse": 0.01}
+         for aG, well, start, loss in ((0.005, 0, "uniform", 0.9), (0.18, 1, "copy", 0.48))]
+    )  # fmt: skip
+    theory = pd.DataFrame({"P": 10, "branch": [0, 1], "quantity": "loss", "theory": [0.5, 0.91]})
+    wells = by_branch(well_rows(chains), theory)
+    assert wells[wells["quantity"] == "aG"].set_index("branch")["mean"].to_dict() == {0: 0.18, 1: 0.005}
+    assert over_data(wells).query("quantity == 'aG'")["data"].tolist() == [1, 1]
 
 
 def test_coverage_rows_are_those_of_samples_theory_and_heads(tiny):
