@@ -16,12 +16,11 @@ import xarray as xr
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from phasekit.drawing.pictures import draw_phase_diagram
+from phasekit.drawing.pictures import CRITICAL, draw_phase_diagram
 from phasekit.drawing.plotting import LABELS, SYMBOLS, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.theory.diagram import phase_diagram
-from phasekit.theory.transitions import Family, critical_endpoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +38,6 @@ _NAMES: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
     ("V", "linear"): {"none": (0.7, 0.22), "copying": (0.4, 0.8)},
     ("V", "softmax"): {"uniform": (0.6, 0.2), "copying": (0.4, 0.8)},
 }
-_CRITICAL: dict[str, Any] = {"marker": "o", "color": "C1", "markeredgecolor": "white", "markersize": 4.5}
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
@@ -52,16 +50,13 @@ def main(out: Path, preset: Preset) -> list[Path]:
                 model = Model(V=V, L=L, score=score)
                 diagram = diagram_of(model, other, 5 * preset.points // 3)
                 mesh = draw_phase_diagram(axes, diagram, other, "P")
-                end = critical_point(model, other) if score == "softmax" else None
-                if end is not None:
-                    axes.plot(*end, linestyle="none", **_CRITICAL)
                 _name_phases(axes, _NAMES[other, score])
                 if (other, score) == ("V", "linear"):  # too small a phase for its name
                     pointer = {"arrowstyle": "-", "color": "black", "linewidth": 0.5}
                     axes.annotate("pooling", (0.1, 0.26), (0.3, 0.06), "axes fraction", fontsize=7, arrowprops=pointer)
                 fixed = "V" if other == "L" else "L"
                 axes.set_title(f"{score}, {LABELS[fixed]} = {getattr(model, fixed)}", loc="left")
-                tables.append(rows_of(diagram, score, other, end))
+                tables.append(rows_of(diagram, score, other))
             row[1].set_ylabel("")
         bar = figure.colorbar(mesh, ax=panels, location="top", aspect=40, pad=0.02)
         bar.set_label(LABELS["copying_share"])
@@ -77,20 +72,15 @@ def diagram_of(model: Model, other: str, points: int) -> xr.Dataset:
     )
 
 
-def critical_point(model: Model, other: str) -> tuple[float, float]:
-    """Return where the first-order line ends: the smallest L (or V) with two minima, as a real number, and its P."""
-    found = critical_endpoint(model, Family(other, RANGES[other][0]))
-    return float(found[other]), float(found["P"])
-
-
-def rows_of(diagram: xr.Dataset, score: str, other: str, end: tuple[float, float] | None) -> pd.DataFrame:
+def rows_of(diagram: xr.Dataset, score: str, other: str) -> pd.DataFrame:
     """Return a diagram as rows: one per grid point, one per point of each transition line, one for its end."""
     rows = [diagram[["copying_share", "phase", "minima", "loss"]].to_dataframe().reset_index().assign(kind="point")]
     for name in (str(name) for name in diagram.data_vars if str(name).startswith("line_")):
         line = diagram[name].to_dataframe().reset_index().rename(columns={name: "P"})
         rows.append(line.assign(kind=name.removeprefix("line_")).dropna(subset="P"))
-    if end is not None:
-        rows.append(pd.DataFrame([{other: end[0], "P": end[1], "kind": "critical point"}]))
+    if "critical_point" in diagram.attrs:
+        end = dict(zip((other, "P"), diagram.attrs["critical_point"], strict=True))
+        rows.append(pd.DataFrame([{**end, "kind": "critical point"}]))
     return pd.concat(rows, ignore_index=True).assign(score=score)
 
 
@@ -110,6 +100,6 @@ def _legend() -> list[Any]:
         Line2D([], [], linestyle="-.", label=SYMBOLS["P2"], **line),
         Line2D([], [], linestyle=":", label=SYMBOLS["P_x"], **line),
         Line2D([], [], linestyle="--", linewidth=0.6, label="spinodals", **line),
-        Line2D([], [], linestyle="none", label="critical point", **_CRITICAL),
+        Line2D([], [], label="critical point", **CRITICAL),
         Patch(facecolor="0.85", label="no pattern"),
     ]

@@ -111,10 +111,10 @@ def _draw(found: xr.Dataset, model: Model, x: str, y: str, show: str, folder: Pa
         mesh = draw_phase_diagram(axes, found, x, y, show)
         name_phases(axes, found, x, y)
         numbers = [f"{LABELS[name]} = {in_full(getattr(model, name))}" for name in fixed]
-        axes.set_title(", ".join([write_score(model.score, without=(x, y)), *numbers]), loc="left")
+        words = [write_score(model.score, without=(x, y)), str(found.attrs["estimator"]), *numbers]
+        axes.set_title(", ".join(words), loc="left")
         figure.colorbar(mesh, ax=axes, label=LABELS[show])
-        if axes.get_legend_handles_labels()[1]:
-            axes.legend(loc="best", frameon=True, framealpha=0.8)
+        figure.legend(loc="outside lower center", ncols=3, columnspacing=1.2)
         written = save(figure, found.drop_vars(lines).drop_dims("end", errors="ignore"), folder / "diagram")
     if lines:
         path = folder / "diagram-lines.csv"

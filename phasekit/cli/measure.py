@@ -69,7 +69,7 @@ def _document(one: Measurement) -> dict[str, Any]:
 def _show(one: Measurement, before: str) -> None:
     axis = one.along or "L"
     own = any(size.own_data is not None for size in one.sizes)
-    columns = [axis, "measured", "theory", "off by", *(["on these data", "off by"] if own else []), ""]
+    columns = [axis, "measured", "theory (map)", "off by", *(["on these data", "off by"] if own else []), ""]
     rows = [_row(size, own) for size in one.sizes]
     first = one.sizes[0].model
     unusual = [name for name in ("sigma_w", "sigma_g", "kappa") if getattr(first, name) != 1]

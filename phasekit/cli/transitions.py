@@ -31,7 +31,7 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
         raise typer.Exit(status)
     evidence = found.pop("evidence")
     numbers = {name: value for name, value in found.items() if name not in ("model", "estimator", "caveat")}
-    known = meanings()
+    known = meanings(options.estimator)
     rows = [(name, shown(value), known.get(name, "")) for name, value in _flat(numbers)]
     notes = ["nothing changes at any P"] if status else []
     notes += [f"evidence: {name} = {shown(value)}" for name, value in _flat(evidence)]
@@ -40,12 +40,12 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
     raise typer.Exit(status)
 
 
-def meanings() -> dict[str, str]:
-    """Return what the entries of an answer mean, by name."""
+def meanings(estimator: str) -> dict[str, str]:
+    """Return what the entries of an answer mean, by name; of thresholds, whose they are."""
     from phasekit.theory.transitions import COURSES, THRESHOLDS
 
     known = {"order": "second: continuous with a kink; first: a jump; crossover: smooth; front: row by row"}
-    known |= {name: threshold.meaning for name, threshold in THRESHOLDS.items()}
+    known |= {name: f"{estimator}: {threshold.meaning}" for name, threshold in THRESHOLDS.items()}
     for course in COURSES.values():
         known |= course.meanings
     return known

@@ -22,6 +22,9 @@ _LINES: dict[str, dict[str, Any]] = {
     "P_star": {"linestyle": "-", "color": "C1"},
     "P_x": {"linestyle": ":", "color": "C1"},
 }
+CRITICAL: dict[str, Any] = {
+    "marker": "o", "linestyle": "none", "color": "C1", "markeredgecolor": "white", "markersize": 4.5
+}  # fmt: skip
 _OTHER_LINE = {"linestyle": (0, (5, 1, 1, 1)), "color": "C1"}
 #: How the closed forms of :mod:`phasekit.theory.closed_forms` are written.
 _LAWS = {
@@ -44,7 +47,8 @@ _LOGARITHMIC_FROM = 10.0  # an axis whose ends differ by at least this factor is
 def draw_phase_diagram(axes: Axes, diagram: xr.Dataset, x: str, y: str, show: str = "copying_share") -> QuadMesh:
     """Draw a dataset of :func:`phasekit.phase_diagram`: one variable in colour, the transitions as lines.
 
-    Points without any pattern (the origin is the global minimum) are left grey. Spinodals are thin dashed lines.
+    Points without any pattern (the origin is the global minimum) are left grey. Spinodals are thin dashed lines,
+    the end of a line of jumps is a dot.
 
     Parameters
     ----------
@@ -76,6 +80,9 @@ def draw_phase_diagram(axes: Axes, diagram: xr.Dataset, x: str, y: str, show: st
                 values = diagram["line_spinodals"].sel(end=end).to_numpy()
                 look = {"linestyle": "--", "color": "C1", "linewidth": 0.6}
                 _line(axes, diagram[along].to_numpy(), values, x == "P", look, "spinodals" if end == "lower" else None)
+        if "critical_point" in diagram.attrs:
+            end = diagram.attrs["critical_point"]
+            axes.plot(*(end[::-1] if x == "P" else end), label="critical point", scalex=False, scaley=False, **CRITICAL)
     _scale(axes, x, horizontal, "x")
     _scale(axes, y, vertical, "y")
     axes.set(xlabel=LABELS[x], ylabel=LABELS[y])

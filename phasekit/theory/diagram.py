@@ -11,7 +11,7 @@ from phasekit.files import write_netcdf
 from phasekit.model import Estimator, Grid, given_grid
 from phasekit.theory.long_names import with_long_names
 from phasekit.theory.minima import find_minima
-from phasekit.theory.transitions import THRESHOLDS, transition_table
+from phasekit.theory.transitions import THRESHOLDS, Family, critical_endpoint, transition_table
 from phasekit.theory.transitions.table import model_attributes
 
 #: Values of ``phase`` and what they mean.
@@ -36,7 +36,8 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         ``minima`` counts all local minima and ``lead`` is the action of the second one minus that of the first (NaN
         if there is just one).
         If P is an axis, the transition lines ``line_P1``, ``line_P2`` or ``line_P_star``, ``line_P_x`` and
-        ``line_spinodals`` along the other axes (0-d without one), and ``lines_failed`` where the search failed.
+        ``line_spinodals`` along the other axes (0-d without one), and ``lines_failed`` where the search failed. With
+        one other axis, the attribute ``critical_point`` (its value, and P) where the map's line of jumps ends.
 
     Raises
     ------
@@ -68,7 +69,16 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         wanted = [name for name in (*THRESHOLDS, "spinodals") if name in lines]
         dataset = dataset.merge(lines[wanted].rename({name: f"line_{name}" for name in wanted}))
         dataset["lines_failed"] = lines["failed"]
+        if estimator == "map" and len(others) == 1 and _jumps_end(lines):
+            ((name, values),) = others.items()
+            end = critical_endpoint(grid.base, Family(name, (float(values.min()), float(values.max()))), estimator)
+            dataset = dataset.assign_attrs(critical_point=[float(end[name]), float(end["P"])])
     return with_long_names(dataset)
+
+
+def _jumps_end(lines: xr.Dataset) -> bool:
+    """Say whether some models jump and others pass smoothly."""
+    return all(name in lines and bool(np.isfinite(lines[name]).any()) for name in ("P_star", "P_x"))
 
 
 def save_dataset(dataset: xr.Dataset, path: str | Path) -> None:

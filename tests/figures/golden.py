@@ -30,8 +30,7 @@ def diagrams() -> pd.DataFrame:
     for other in phase_diagrams.RANGES:
         for score in ("linear", "softmax"):
             model = Model(V=phase_diagrams.V, L=phase_diagrams.L, score=score)
-            end = phase_diagrams.critical_point(model, other) if score == "softmax" else None
-            parts.append(phase_diagrams.rows_of(phase_diagrams.diagram_of(model, other, 6), score, other, end))
+            parts.append(phase_diagrams.rows_of(phase_diagrams.diagram_of(model, other, 6), score, other))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -82,7 +82,8 @@ def test_lines_of_phase_diagrams_end_in_the_critical_point(drawn):
 
 def test_critical_point_is_where_the_curve_begins_to_fold():
     """By brute force: the P at which a gap is stationary stops rising with the gap."""
-    L_end, P_end = phase_diagrams.critical_point(Model(V=8, L=16, score="softmax"), "L")
+    diagram = phase_diagrams.diagram_of(Model(V=8, L=16, score="softmax"), "L", 4)
+    L_end, P_end = diagram.attrs["critical_point"]
     gaps = np.linspace(0.5, 3.0, 4001)
 
     def slope(P, L):

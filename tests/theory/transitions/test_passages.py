@@ -107,7 +107,7 @@ def test_a_new_course_is_added_in_one_place(halved):
     assert law["P_half"].to_numpy().tolist() == table["P_half"].to_numpy().tolist()
     from phasekit.cli.transitions import meanings
 
-    assert meanings()["P_half"] == "where a quarter is learnt"
+    assert meanings("map")["P_half"] == "map: where a quarter is learnt"
 
 
 def test_names_that_are_taken(halved):
