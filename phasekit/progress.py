@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+#: Seconds after which work that nobody sees on a terminal says that it goes on.
+FIRST_WORD = 10.0
 
 
 class Bar:
@@ -40,10 +45,11 @@ class Bar:
 def bar(description: str, total: float | None = None) -> Iterator[Bar]:
     """Show a bar with the time that has passed and, once that can be told, the time to go; a spinner without a total.
 
-    Nothing is shown where standard error is no terminal.
+    Where standard error is no terminal, there is a line now and then, the first one after ten seconds.
     """
     if not sys.stderr.isatty():
-        yield Bar(None, description, total)
+        with _told_now_and_then(description) if total is None else nullcontext():
+            yield Bar(None, description, total)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -52,6 +58,27 @@ def bar(description: str, total: float | None = None) -> Iterator[Bar]:
     columns = (SpinnerColumn(), words, passed) if total is None else (BarColumn(), words, passed, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
         yield Bar(progress, description, total)
+
+
+@contextmanager
+def _told_now_and_then(description: str) -> Iterator[None]:
+    """Say on standard error that something still runs, at ever longer intervals."""
+    begun, ended = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        wait = FIRST_WORD
+        while not ended.wait(wait):
+            passed = time.monotonic() - begun
+            print(f"{description}: {duration(passed)} so far", file=sys.stderr, flush=True)
+            wait = min(passed, 60.0)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def duration(seconds: float) -> str:

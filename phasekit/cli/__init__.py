@@ -1,4 +1,4 @@
-"""The command line. Exit status: 0 done, 1 a check failed, 2 wrong usage, 130 interrupted.
+"""The command line. Exit status: 0 done, 1 a check failed, 2 wrong usage, 3 no answer, 130 interrupted.
 
 Every error a user can make ends in one line ``error: …`` on standard error and status 2, without a traceback.
 Only what a command needs is imported, when it runs.
@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-DONE, CHECK_FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, CHECK_FAILED, WRONG_USAGE, NO_ANSWER, INTERRUPTED = 0, 1, 2, 3, 130
 READER_GONE = 141  # what a shell reports when a reader such as `head` closes the pipe first: 128 + SIGPIPE
 
 _NO_MEMORY = "not enough memory for a task of this size"
@@ -71,8 +71,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if not any(words in str(error) for words in _TORCH_OUT_OF_MEMORY):
             raise
         return _complain(_NO_MEMORY, WRONG_USAGE)
-    except ArithmeticError as error:  # no minimum was found
-        return _complain(str(error), CHECK_FAILED)
+    except ArithmeticError as error:  # a search failed, chains diverged, …
+        return _complain(str(error), NO_ANSWER)
     except BrokenPipeError:
         raise
     except OSError as error:  # a full disk, while a file or standard output is written

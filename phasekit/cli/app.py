@@ -24,12 +24,18 @@ from phasekit.cli import (
 )
 from phasekit.cli.output import write
 
+_STATUS = (
+    "Exit status: 0 done; 1 a check failed, or nothing changes; 2 wrong usage; 3 no answer: a search failed, chains "
+    "diverged, or there is no GPU to check; 130 interrupted."
+)
+
 app = typer.Typer(
     name="phasekit",
     help="When does an attention head suddenly learn to copy? Effective actions, their minima and phase transitions.",
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
+    epilog=_STATUS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from phasekit.cli import CHECK_FAILED, DONE
+from phasekit.cli import CHECK_FAILED, DONE, NO_ANSWER
 from phasekit.cli.output import write
-
-NO_GPU = 3
 
 
 def check_device(
@@ -27,7 +25,7 @@ def check_device(
 
     if device.startswith("cuda") and not torch.cuda.is_available():
         write("This machine has no CUDA device: nothing was checked.\n")
-        raise typer.Exit(NO_GPU)
+        raise typer.Exit(NO_ANSWER)
     there = resolve_device(device)
     write(f"{describe_device(there)} against cpu, torch {torch.__version__}\n")
     write(f"{'check':60s} {'precision':9s} {'deviation':>9s} {'allowed':>8s}\n")

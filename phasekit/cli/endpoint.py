@@ -8,12 +8,17 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from phasekit.cli import CHECK_FAILED, DONE
+from phasekit.cli import CHECK_FAILED, DONE, NO_ANSWER
 from phasekit.cli.axes import SYNTAX, axis_names, parse_axis, remarks_on
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import JsonOption, print_json, print_table, working
 from phasekit.errors import InputError
 from phasekit.model import Model, in_words
+
+_PROOF = (
+    "gradient, softest, tilt: first, second and third derivative of the action in the softest direction, in units of "
+    "the prior's (tilt: change of softest per unit of ln g); 0, 0 and not 0 at an endpoint"
+)
 
 
 @takes_model(without=("P",))
@@ -32,7 +37,8 @@ def endpoint(
     """Find where first-order transitions end and the passage becomes smooth: the critical point, a cusp of the action.
 
     For SSA the number that moves is n (--score ssa --b 1 --between n=1.01..8), for softmax L or the temperature. All
-    else is fixed, or varied along --axis. Exit status 1 if there is no endpoint.
+    else is fixed, or varied along --axis. Of the posterior (--estimator posterior) an endpoint takes minutes: its rows
+    are sampled at every step of the search. Exit status 1 if there is no endpoint, 3 if the search failed.
     """
     name, low, high = _interval(between)
     name_of_axis, points = (None, None) if axis is None else parse_axis(axis)
@@ -51,6 +57,7 @@ def endpoint(
         missing, failed = int(np.isnan(found["P"]).sum()), int(found["failed"].sum())
         there = missing < found["P"].size
         approaches = critical_exponents(model, family, options.estimator) if exponents and there else ()
+    status = DONE if there else CHECK_FAILED if missing > failed else NO_ANSWER
     names = ("along the line", "across it")
     table = found.to_dataframe() if found.sizes else found.expand_dims("model").to_dataframe()
     rows = table.reset_index().drop(columns=["model", *([] if failed else ["failed"])], errors="ignore")
@@ -62,16 +69,18 @@ def endpoint(
         described = {key: value for key, value in model.describe().items() if key not in ("P", *varied)}
         document = {"model": described, "estimator": options.estimator, "axis": name, "between": [low, high]}
         print_json({**document, "endpoints": rows.to_dict(orient="records"), "exponents": measured})
-        raise typer.Exit(DONE if there else CHECK_FAILED)
+        raise typer.Exit(status)
     notes = [f"the search failed for {failed} of {found['P'].size} models"] if failed else []
     if missing > failed:
         which = "" if missing == found["P"].size else f" for {missing - failed} of {found['P'].size} models"
         notes.append(f"no endpoint{which}: the passage is of the same kind from {name} = {low:g} to {high:g}")
     notes += [f"exponent {one['way']}: {one['exponent']:.5f} (drift {one['drift']:.1g})" for one in measured]
+    if there:
+        notes.append(_PROOF)
     notes += remarks_on(axis) if axis is not None else []
     title = f"Endpoint in {name} ({in_words(model, options.estimator, varied=['P', *varied])})"
     print_table(title, list(rows.columns), rows.itertuples(index=False), notes)
-    raise typer.Exit(DONE if there else CHECK_FAILED)
+    raise typer.Exit(status)
 
 
 def _model(options: ModelOptions, varied: dict[str, float]) -> Model:

@@ -18,7 +18,8 @@ def minima(options: ModelOptions, json: JsonOption = False) -> None:
     """Find every local minimum of the effective action, at one P or at several (-P 700,823,1000 or -P "1e2..1e4 in 5").
 
     Each minimum is a way for the head to attend (ignore, pool, copy). The one of lowest action wins; the others are
-    metastable, and training can be caught in them. Exit status 1 if one of them didn't converge.
+    metastable, and training can be caught in them. Exit status 1 if one of them didn't converge, 3 if none
+    was found.
     """
     written = options.fields.get("P", "")
     several = any(mark in written for mark in (",", "..", ":"))

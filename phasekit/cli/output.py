@@ -141,6 +141,6 @@ def write(text: str) -> None:
 
 @contextmanager
 def working(task: str) -> Iterator[None]:
-    """Show on standard error that, and for how long, a task runs; nothing where nobody watches."""
+    """Show on standard error that, and for how long, a task runs; a line now and then where it is no terminal."""
     with bar(task):
         yield

@@ -18,7 +18,7 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
 
     Linear attention starts to pool at P1 (second order) and crosses over to copying at P2; softmax attention jumps at
     P_star between two minima (first order), which both exist between the two spinodals, or crosses over smoothly.
-    Exit status 1 where nothing changes at any P (order "none"): the evidence says why.
+    Exit status 1 where nothing changes at any P (order "none"): the evidence says why; 3 where the search failed.
     """
     model = options.model()
     from phasekit.theory.transitions import find_transitions

@@ -93,7 +93,7 @@ class Score(Description):
         Raises
         ------
         InputError
-            For a mask or parameters that make no sense for this score.
+            For logits that aren't floating-point tensors, a mask or parameters that make no sense for this score.
         """
         raise NotImplementedError
 
@@ -124,6 +124,9 @@ class Score(Description):
         InputError
             For a mask or parameters that make no sense for this score.
         """
+        from phasekit.scores.precision import check_tensors
+
+        check_tensors(self.name, query=query, key=key)
         scale = query.shape[-1] ** -0.5 if scale is None else scale
         return self.weights_from(query, key, scale, mask, parameters, offset).to(query.dtype)
 
@@ -152,8 +155,9 @@ class Score(Description):
         mask, parameters
             As given to :meth:`rows`.
         """
-        from phasekit.scores.precision import widen
+        from phasekit.scores.precision import check_tensors, widen
 
+        check_tensors(self.name, logits=logits, weights=weights, upstream=upstream)
         gradient = self.logit_gradient(widen(logits), widen(weights), widen(upstream), mask, parameters)
         return gradient.to(logits.dtype)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
 from phasekit.errors import InputError
 from phasekit.scores.base import Score
+from phasekit.scores.consistency import check_consistency, promise
 from phasekit.scores.registry import SCORES
 
 _HEADS, _QUERIES, _KEYS, _DIM = 2, 4, 5, 3
@@ -18,8 +17,9 @@ def check_score(score: Score) -> None:
     """Check one score, with its values of the parameters, at random logits in float64.
 
     Checked are its description, rows (their sum, boolean and additive masks, rows that see nothing), the hand-written
-    gradient against automatic differentiation, learned parameters, and the two-level row of the theory. The tests hold
-    the scores of this package to more (``tests/scores/test_contract.py``).
+    gradient against automatic differentiation, learned parameters, the two-level row of the theory, and that
+    larger logits don't weigh less. The tests hold the scores of this package to more
+    (``tests/scores/test_contract.py``).
 
     Raises
     ------
@@ -32,11 +32,6 @@ def check_score(score: Score) -> None:
         check(score)
 
 
-def _promise(kept: bool, score: Score, what: str) -> None:
-    if not kept:
-        raise InputError("score", type(score).__name__, f"breaks the contract: {what}")
-
-
 def _draw(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
@@ -47,7 +42,7 @@ def _weights(score: Score, mask: torch.Tensor | None = None) -> torch.Tensor:
     weights = score.attention_weights(query, key, mask=mask)
     if score.uses_logits:
         rows = score.rows(query @ key.transpose(-1, -2) * _DIM**-0.5, mask)
-        _promise(_close(rows.double(), weights.double()), score, "rows of q·k/√dim are the attention weights")
+        promise(_close(rows.double(), weights.double()), score, "rows of q·k/√dim are the attention weights")
     return weights
 
 
@@ -57,20 +52,20 @@ def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _description(score: Score) -> None:
     name = getattr(type(score), "name", None)
-    _promise(isinstance(name, str) and bool(name), score, "its class needs a name")
+    promise(isinstance(name, str) and bool(name), score, "its class needs a name")
     again = SCORES.build(score.describe())
-    _promise(again == score, score, "get_score(score.describe()) is the score")
+    promise(again == score, score, "get_score(score.describe()) is the score")
     unknown = sorted(set(score.learnable) - set(score.numbers))
-    _promise(not unknown, score, f"learnable names no number of it: {', '.join(unknown)}")
+    promise(not unknown, score, f"learnable names no number of it: {', '.join(unknown)}")
 
 
 def _rows(score: Score) -> None:
     weights = _weights(score)
-    _promise(weights.shape == (_HEADS, _QUERIES, _KEYS), score, "weights have the shape (heads, queries, keys)")
-    _promise(weights.dtype == torch.float64, score, "weights have the dtype of the queries")
-    _promise(bool(weights.isfinite().all()), score, "weights are finite")
+    promise(weights.shape == (_HEADS, _QUERIES, _KEYS), score, "weights have the shape (heads, queries, keys)")
+    promise(weights.dtype == torch.float64, score, "weights have the dtype of the queries")
+    promise(bool(weights.isfinite().all()), score, "weights are finite")
     if score.normalised:
-        _promise(_close(weights.sum(-1), torch.ones(_HEADS, _QUERIES).double()), score, "rows sum to 1, or say not")
+        promise(_close(weights.sum(-1), torch.ones(_HEADS, _QUERIES).double()), score, "rows sum to 1, or say not")
 
 
 def _masks(score: Score) -> None:
@@ -78,12 +73,12 @@ def _masks(score: Score) -> None:
     keep[0], keep[1] = True, False
     weights = _weights(score, keep)
     hidden = weights.masked_select(~keep)
-    _promise(bool((hidden == 0).all()), score, "hidden keys, and rows that see nothing, have weights of exactly 0")
+    promise(bool((hidden == 0).all()), score, "hidden keys, and rows that see nothing, have weights of exactly 0")
     additive = torch.zeros(_QUERIES, _KEYS, dtype=torch.float64).masked_fill(~keep, -torch.inf)
-    _promise(_close(_weights(score, additive), weights), score, "an additive mask of -inf is the boolean mask")
+    promise(_close(_weights(score, additive), weights), score, "an additive mask of -inf is the boolean mask")
     if score.normalised:
         seen = keep.any(-1).double().expand(_HEADS, -1)
-        _promise(_close(weights.sum(-1), seen), score, "masked rows sum to 1")
+        promise(_close(weights.sum(-1), seen), score, "masked rows sum to 1")
 
 
 def _pull_back(score: Score) -> None:
@@ -93,7 +88,7 @@ def _pull_back(score: Score) -> None:
     weights, upstream = score.rows(logits), _draw(_HEADS, _QUERIES, _KEYS, seed=3)
     (expected,) = torch.autograd.grad(weights, logits, upstream)
     found = score.pull_back(logits.detach(), weights.detach(), upstream)
-    _promise(_close(found, expected), score, "pull_back is the gradient of rows")
+    promise(_close(found, expected), score, "pull_back is the gradient of rows")
 
 
 def _learned(score: Score) -> None:
@@ -103,23 +98,12 @@ def _learned(score: Score) -> None:
     module = score.make_parameters(_HEADS)
     weights = score.rows(logits, None, module())
     same = torch.allclose(weights, score.rows(logits), rtol=1e-5, atol=1e-6)  # parameters are float32
-    _promise(bool(same), score, "learned parameters start at the fields' values")
+    promise(bool(same), score, "learned parameters start at the fields' values")
     gradients = torch.autograd.grad((weights**2).sum(), list(module.parameters()))
     finite = all(bool(gradient.isfinite().all()) for gradient in gradients)
-    _promise(finite, score, "learned parameters have finite gradients")
+    promise(finite, score, "learned parameters have finite gradients")
 
 
 def _two_level(score: Score) -> None:
-    if not score.uses_logits:
-        return
-    import sympy
-
-    u, v, m = sympy.Rational(7, 5), sympy.Rational(-1, 5), 4
-    symbolic: Callable[..., tuple[sympy.Expr, sympy.Expr]] = score.symbolic_two_level
-    try:
-        raised, other = symbolic(u, v, sympy.Integer(m))
-    except InputError:  # no closed form, which it may say
-        return
-    row = score.rows(torch.tensor([[float(u)] + [float(v)] * (m - 1)], dtype=torch.float64))[0]
-    expected = torch.tensor([float(raised), float(other)], dtype=torch.float64)
-    _promise(_close(row[:2], expected), score, "symbolic_two_level is the row of one raised logit")
+    if score.uses_logits:
+        check_consistency(score)

@@ -88,7 +88,9 @@ class ElementwiseSoftmax(Score):
     def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.elementwise_rows import elementwise_rows
         from phasekit.scores.masks import read_mask
+        from phasekit.scores.precision import check_tensors
 
+        check_tensors(self.name, logits=logits)
         return elementwise_rows(self, logits, read_mask(mask, logits), self.values(parameters, logits))
 
     def weights_from(

@@ -37,8 +37,10 @@ class Entmax(Score):
 
     def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.masks import read_mask
+        from phasekit.scores.precision import check_tensors
         from phasekit.scores.sparse_rows import entmax_rows
 
+        check_tensors(self.name, logits=logits)
         return entmax_rows(logits, read_mask(mask, logits), self._alpha(parameters, logits))
 
     def logit_gradient(self, z: Tensor, p: Tensor, g: Tensor, mask: Tensor | None, parameters: Learned) -> Tensor:

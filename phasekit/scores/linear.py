@@ -26,6 +26,9 @@ class Linear(Score):
     normalised: ClassVar[bool] = False
 
     def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
+        from phasekit.scores.precision import check_tensors
+
+        check_tensors(self.name, logits=logits)
         self.values(parameters, logits)
         return self._divided(logits, logits, mask)
 

@@ -61,8 +61,9 @@ class Mixture(Composite):
         return MixtureParameters(self.scores, self.fixed_shares, heads)
 
     def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
-        from phasekit.scores.precision import widen
+        from phasekit.scores.precision import check_tensors, widen
 
+        check_tensors(self.name, logits=logits)
         wide = widen(logits)  # so that the blend is rounded, not its parts
         return self._blend(parameters, lambda c, own: self.scores[c].rows(wide, mask, own)).to(logits.dtype)
 

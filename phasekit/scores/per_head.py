@@ -37,6 +37,9 @@ class PerHead(Composite):
         return PerHeadParameters(self.scores, heads)
 
     def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
+        from phasekit.scores.precision import check_tensors
+
+        check_tensors(self.name, logits=logits)
         self._check_mask(mask, logits)
         return self._deal(
             parameters, logits, lambda score, own, of: score.rows(of(logits), None if mask is None else of(mask), own)

@@ -24,8 +24,9 @@ class SASoftmax(Score):
     normalised: ClassVar[bool] = False
 
     def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
-        from phasekit.scores.precision import widen
+        from phasekit.scores.precision import check_tensors, widen
 
+        check_tensors(self.name, logits=logits)
         self.values(parameters, logits)
         z = widen(logits)
         return (z * self._softmax(z, mask)).to(logits.dtype)

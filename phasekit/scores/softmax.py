@@ -26,7 +26,9 @@ class Softmax(ElementwiseSoftmax):
 
     def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.masks import masked_softmax, read_mask
+        from phasekit.scores.precision import check_tensors
 
+        check_tensors(self.name, logits=logits)
         if mask is None and parameters is None:  # small networks call this so often that checks would cost
             return logits.softmax(dim=-1)
         self.values(parameters, logits)

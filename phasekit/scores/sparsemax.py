@@ -28,8 +28,10 @@ class Sparsemax(Score):
 
     def rows(self, logits: Tensor, mask: Tensor | None = None, parameters: Learned = None) -> Tensor:
         from phasekit.scores.masks import read_mask
+        from phasekit.scores.precision import check_tensors
         from phasekit.scores.sparse_rows import entmax_rows
 
+        check_tensors(self.name, logits=logits)
         self.values(parameters, logits)
         return entmax_rows(logits, read_mask(mask, logits), 2.0)
 

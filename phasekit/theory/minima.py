@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasekit.model import Estimator, Grid, Model, Parameters, given_models
+from phasekit.model import Estimator, Grid, Model, Parameters, given_models, in_words
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array, Covariance, Posterior, StationaryPoints, eigenvalues
 from phasekit.theory.action.front import Branch, FrontMap
@@ -164,7 +164,7 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
         return _fronts(models, action, parameters)
     found = minima_of(action, parameters.ravel())
     if found.owner.size == 0:
-        raise ArithmeticError(f"no minimum was found of {model!r}")
+        raise ArithmeticError(f"no minimum was found of {in_words(model, estimator)}: the search failed")
     return _assemble(models, estimator, action, parameters, found)
 
 

@@ -16,6 +16,12 @@ class Outcome:
     err: str
 
 
+@pytest.fixture(autouse=True)
+def silence(monkeypatch):
+    """A loaded machine takes long; what is said then about it on standard error is no part of these tests."""
+    monkeypatch.setattr("phasekit.progress.FIRST_WORD", 1e6)
+
+
 @pytest.fixture
 def phasekit(capsys):
     """Run ``phasekit`` in this process; return its exit status and what it printed."""

@@ -1,12 +1,14 @@
 """The commands that compute: what they print, the files they write, and what they refuse."""
 
 import json
+import time
 
 import numpy as np
 import pytest
 import torch
 import xarray as xr
 
+from phasekit.cli.output import working
 from phasekit.theory.transitions import Transitions
 
 MODEL = ["-V", 8, "-L", 64]
@@ -289,8 +291,8 @@ def test_an_unconverged_minimum_is_shown_and_fails(phasekit, monkeypatch):
 def test_a_minimum_that_is_not_found_fails_in_one_line(phasekit):
     outcome = phasekit("minima", "--score", "linear", "--inputs", "token+position", "-V", 8, "-L", 2**53, "-P", 1e20,
                        "--sigma-g", 31622.776601683795, "--kappa", 1e-9, "--sigma-w", 1e-9)  # fmt: skip
-    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (1, "", 1)
-    assert "no minimum was found" in outcome.err
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (3, "", 1)
+    assert "no minimum was found of linear, token+position, map, V = 8, L = 9007199254740992" in outcome.err
 
 
 @pytest.mark.parametrize("command", ["minima", "transitions", "diagram", "scaling", "figures", "derive"])
@@ -436,3 +438,51 @@ def test_induction(phasekit):
         assert outcome.status == 2
         assert told in outcome.err
         assert outcome.err.count("\n") == 1
+
+
+def test_a_failed_search_has_its_own_status_and_says_which_model(phasekit, monkeypatch, tmp_path):
+    (tmp_path / "clips.py").write_text(CLIP)
+    monkeypatch.syspath_prepend(tmp_path)
+    outcome = phasekit("transitions", *MODEL, "--score", "clips:Clip:c=1")
+    assert (outcome.status, outcome.out) == (3, "")
+    model = "clips:Clip:c=1, positional, map, V = 8, L = 64, sigma_w = 1, sigma_g = 1, kappa = 1"
+    assert outcome.err == f"error: the transitions of {model} weren't found: the search failed\n"
+    assert "3 no answer" in " ".join(phasekit("--help").out.split())
+
+
+CLIP = """
+import sympy
+from phasekit.scores import ElementwiseSoftmax
+
+class Clip(ElementwiseSoftmax):
+    name = "clip"
+    c: float = 6.0
+
+    def transform(self, z, **values):
+        return z.clamp(-self.c, self.c)
+
+    def symbolic_transform(self, x, **values):
+        return sympy.Piecewise((-self.c, x < -self.c), (self.c, x > self.c), (x, True))
+"""
+
+
+def test_inputs_that_change_nothing_are_told(phasekit):
+    for score, told in (("softmax", True), ("sparsemax", True), ("ssa", False)):
+        out = phasekit("transitions", *MODEL, "--score", score, "--inputs", "token+position").out
+        assert ("evidence: inputs = as with positional inputs" in out) == told
+    assert "as with positional" not in phasekit("transitions", *MODEL).out
+
+
+def test_endpoint_says_what_its_columns_prove(phasekit):
+    assert (
+        "gradient, softest, tilt: first, second and third" in phasekit("endpoint", "-V", 8, "--between", "L=6..40").out
+    )
+
+
+def test_long_work_is_told_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr("phasekit.progress.FIRST_WORD", 0.01)
+    with working("counting"):
+        time.sleep(0.1)
+    told = capsys.readouterr().err.splitlines()
+    assert 2 <= len(told) <= 5
+    assert all(line.startswith("counting: 0.") and line.endswith("s so far") for line in told)

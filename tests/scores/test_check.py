@@ -4,12 +4,14 @@ import json
 from typing import ClassVar
 
 import pytest
+import sympy
 import torch
 
 from phasekit import cli
 from phasekit.errors import InputError
-from phasekit.model import Model
-from phasekit.scores import ElementwiseSoftmax, Softmax, check_score, get_score, names
+from phasekit.model import Induction, Model
+from phasekit.scores import ElementwiseSoftmax, Mixture, Softmax, check_score, get_score, names
+from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions
 
 
@@ -75,6 +77,32 @@ class OtherTheory(Doubled):
         return 3 * x
 
 
+class ClippedInTheory(Doubled):
+    """Agrees with its formula at small logits only."""
+
+    name: ClassVar[str] = "g"
+
+    def symbolic_transform(self, x, **values):
+        return sympy.Piecewise((2 * x, x < 5), (10, True))
+
+
+class Falling(ElementwiseSoftmax):
+    name: ClassVar[str] = "h"
+
+    def transform(self, z, **values):
+        return -z
+
+    def symbolic_transform(self, x, **values):
+        return -x
+
+
+class Crashes(Doubled):
+    name: ClassVar[str] = "i"
+
+    def transform(self, z, **values):
+        return z * values["c"]
+
+
 class Shaped(Softmax):
     name: ClassVar[str] = "e"
 
@@ -94,12 +122,49 @@ class Shaped(Softmax):
         (OnlyRows, "rows of q·k"),
         (WrongGradient, "pull_back is the gradient"),
         (OtherTheory, "symbolic_two_level"),
+        (ClippedInTheory, "symbolic_two_level .* one logit 15 and 11 of -1 rows gives"),
+        (Falling, "of nearly equal logits a larger one doesn't weigh less"),
         (Shaped, "dtype"),
     ],
 )
 def test_a_broken_promise_is_named(score, promise):
     with pytest.raises(InputError, match=f"breaks the contract: .*{promise}"):
         check_score(score())
+
+
+@pytest.mark.parametrize("estimator", ["map", "posterior"])
+@pytest.mark.parametrize(
+    ("score", "reason"),
+    [
+        (OtherTheory(), "symbolic_two_level"),
+        (ClippedInTheory(), "symbolic_two_level"),
+        (Falling(), "doesn't weigh less"),
+        (Crashes(), "its rows fails: KeyError: 'c'"),
+        (Mixture(scores=("softmax", OtherTheory())), "symbolic_two_level"),
+    ],
+)
+def test_no_theory_of_a_score_whose_numbers_are_not_its_formulas(score, reason, estimator):
+    model = Model(V=8, L=64, P=100, score=score)
+    for answer in (find_transitions, find_minima):
+        with pytest.raises(InputError, match=reason):
+            answer(model, estimator)
+    if isinstance(score, ElementwiseSoftmax):
+        with pytest.raises(InputError, match=reason):
+            find_minima(Model(V=8, L=8, P=100, task=Induction(first=score)))
+
+
+class Formula(ElementwiseSoftmax):
+    """A score for the theory alone."""
+
+    name: ClassVar[str] = "formula"
+
+    def symbolic_transform(self, x, **values):
+        return 2 * x
+
+
+def test_a_formula_alone_has_a_theory():
+    found, expected = (find_transitions(Model(V=8, L=64, score=score)) for score in (Formula(), Doubled()))
+    assert found.values == expected.values
 
 
 def test_only_scores_can_be_checked():
@@ -125,7 +190,7 @@ def test_a_score_of_one_s_own_goes_wherever_a_name_goes(capsys, monkeypatch, tmp
     assert found["model"]["score"] == {"name": "own_scores:Scaled", "c": 2.0}
     listed = ["--scores", "softmax,own_scores:Scaled:c=2,mixture:scores=softmax+ssa:shares=0.3+0.7"]
     assert cli.run(["compare", *listed, "-V", "4", "-L", "8", "-o", str(tmp_path)]) == 0
-    assert "scaled" in capsys.readouterr().out
+    assert "own_scores:Scaled:c=2" in capsys.readouterr().out
 
 
 OWN = """

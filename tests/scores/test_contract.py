@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import sympy as sp
 import torch
@@ -416,3 +417,27 @@ def test_importing_scores_imports_neither_torch_nor_sympy():
     code = "import sys, phasekit.scores; print([m for m in ('torch', 'sympy', 'entmax') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        torch.ones(3, 4, dtype=torch.int64),
+        np.ones((3, 4)),
+        torch.tensor(1.0),
+        torch.ones(3, 4) * 1j,
+        [[1.0, 2.0]],
+        None,
+    ],
+    ids=lambda wrong: type(wrong).__name__,
+)
+def test_what_is_no_tensor_of_numbers_is_refused_in_one_line(name, wrong):
+    score, right = SCORES[name], torch.ones(3, 4)
+    for call in (
+        *([lambda: score.rows(wrong), lambda: score.pull_back(right, wrong, right)] if score.uses_logits else []),
+        lambda: score.attention_weights(wrong, right),
+        lambda: score.attention_weights(right, wrong),
+    ):
+        with pytest.raises(InputError, match="must be a torch tensor of floating-point numbers"):
+            call()

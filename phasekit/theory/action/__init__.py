@@ -6,6 +6,7 @@ from phasekit.checks import one_of
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Induction, Inputs, Model
 from phasekit.scores import Entmax, Linear, PerHead, Score, Softmax, Sparsemax, TemperatureSoftmax
+from phasekit.scores.consistency import check_own
 from phasekit.theory.action.base import Action, Averages, Covariance, Jet, Profile, StationaryPoints
 from phasekit.theory.action.entmax import EntmaxMap
 from phasekit.theory.action.front import FrontMap
@@ -31,9 +32,13 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     Raises
     ------
     InputError
-        If the estimator is neither "map" nor "posterior", or there is no theory for this combination.
+        If the estimator is neither "map" nor "posterior", there is no theory for this combination, or a score of the
+        user's own breaks its contract (its numbers aren't its formulas).
     """
     score, estimator = model.score, one_of("estimator", estimator, get_args(Estimator))
+    for own in (score, model.task.first if isinstance(model.task, Induction) else None):
+        if own is not None:
+            check_own(own)
     if isinstance(model.task, Induction):
         return induction_action(model, estimator)
     _refuse_setting(model, estimator)

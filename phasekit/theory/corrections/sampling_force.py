@@ -39,6 +39,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
 from phasekit.errors import InputError
+from phasekit.model import in_words
 from phasekit.scores.sparsemax import Sparsemax
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def rows_at(w: float, model: Model, fields: Tensor) -> _Rows:
         if np.abs(np.array([g, q, response]) - before).max() < _SETTLED:
             break
     else:
-        raise ArithmeticError(f"averages over rows don't settle at w = {w:.4g} ({model!r})")
+        raise ArithmeticError(f"averages over rows don't settle at w = {w:.4g} ({in_words(model, 'map')})")
     data = N * v * (q - 2 * g / w + 1 / w**2) / (2 * kappa * L * (1 + response) ** 2)
     return _Rows(data + (q - 1 / L) * prior / 2, g, q, support, float(force / (stiffness + prior)), response)
 

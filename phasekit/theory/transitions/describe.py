@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from phasekit.errors import InputError
-from phasekit.model import Estimator, Model, given_model
+from phasekit.model import Estimator, Model, given_model, in_words
 from phasekit.theory.action import action_for
+from phasekit.theory.action.two_level import TwoLevelMap
 from phasekit.theory.transitions.course import course_of
 from phasekit.theory.transitions.passage import Passage
 from phasekit.theory.transitions.table import parameters_without_P
@@ -90,5 +91,13 @@ def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:
     course = course_of(action)
     row = {name: values[0] for name, values in course.locate(action, p).items()}
     if row["failed"]:
-        raise ArithmeticError(f"the transitions of {model!r} ({estimator}) weren't found: the search failed")
-    return Transitions(model, estimator, *course.judge(action, p, row), action.caveat(p))
+        raise ArithmeticError(
+            f"the transitions of {in_words(model, estimator, varied=['P'])} weren't found: the search failed"
+        )
+    order, passages, evidence = course.judge(action, p, row)
+    if model.inputs == "token+position" and isinstance(action, TwoLevelMap) and "mean" not in action.coordinates:
+        evidence["inputs"] = (
+            "as with positional inputs: this score ignores what is added to all logits of a row, and the pattern needs "
+            "the position-position block of G only"
+        )
+    return Transitions(model, estimator, order, passages, evidence, action.caveat(p))
