@@ -75,6 +75,16 @@ def probe(model: Decoder, prompts: Prompts) -> Probe:
     return Probe(rows, float(beyond.max()) if beyond.size else float("nan"))
 
 
+@torch.no_grad()
+def attention_rows(model: Decoder, prompts: Prompts) -> Array:
+    """Return the attention weights of the rows at the places of answers, (layers, heads, prompts, answers, tokens)."""
+    double = deepcopy(model).double()
+    with _watched(double) as seen:
+        answer(double, prompts, at_once=len(prompts.tokens))
+    rows = [_weights(attention, x)[0].transpose(0, 1)[:, :, prompts.places] for attention, x in seen]
+    return torch.stack(rows).cpu().numpy()
+
+
 @contextmanager
 def _watched(model: Decoder) -> Iterator[list[tuple[Attention, Tensor]]]:
     """Keep what goes into each attention layer."""
@@ -92,10 +102,7 @@ def _watched(model: Decoder) -> Iterator[list[tuple[Attention, Tensor]]]:
 def _measure(attention: Attention, x: Tensor, places: NDArray[np.int64]) -> dict[str, Array]:
     """Return the measures of one layer, (heads, prompts, answers) each."""
     score, parameters = attention.scored.score, attention.scored.parameter_values()
-    query, key, _ = attention.project(x)
-    past = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril()
-    weights = score.attention_weights(query, key, mask=past, parameters=parameters)
-    logits = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
+    weights, logits, past = _weights(attention, x)
     winner = torch.zeros_like(weights).scatter_(-1, weights.argmax(-1, keepdim=True), 1.0)
     top = logits.masked_fill(~past, -torch.inf).topk(min(2, logits.shape[-1]), dim=-1).values
     entropy = -torch.special.xlogy(weights, weights).sum(-1) / past.sum(-1).to(weights.dtype).log()
@@ -113,6 +120,15 @@ def _measure(attention: Attention, x: Tensor, places: NDArray[np.int64]) -> dict
     nothing = np.full(rows["mass"].shape, np.nan)
     bounds = _bounds(score, parameters, logits.transpose(0, 1).cpu().numpy(), places)
     return {**dict.fromkeys(MEASURES, nothing), **rows, "lower": bounds[0], "upper": bounds[1]}
+
+
+def _weights(attention: Attention, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return weights and logits (prompts, heads, tokens, tokens) of a layer, and what each token may see."""
+    query, key, _ = attention.project(x)
+    past = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril()
+    trained = attention.scored
+    weights = trained.score.attention_weights(query, key, mask=past, parameters=trained.parameter_values())
+    return weights, query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5, past
 
 
 def _bounds(

@@ -40,6 +40,13 @@ def test_saturation(drawn):
     assert set(found["arm"]) == {"softmax", "ssa"}
 
 
+def test_attention(drawn):
+    found = drawn("icl_attention").numbers("icl_attention")
+    sums = found.groupby(["arm", "layer", "head", "when"])["weight"].sum()
+    np.testing.assert_allclose(sums, 1)
+    assert set(found["arm"]) == {"softmax", "ssa"}
+
+
 def test_learning(drawn):
     found = drawn("icl_learning").numbers("icl_learning")
     begun = found[(found["steps"] == 0) & (found["task"] == "linear functions")]["error"]
