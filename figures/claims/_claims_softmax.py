@@ -51,7 +51,7 @@ def jump(preset: Preset) -> Iterator[Row]:
     for law in ("L_ln2_L", "power law"):
         yield Row(
             "C3",
-            f"rms error of ln P* under the best {law.replace('L_ln2_L', 'L ln² L')}, L = 16 to 10^9",
+            f"rms error of ln P* under the best {law.replace('L_ln2_L', 'L ln² L')}, up to L = 10^9",
             f"{fits[law].rms:.2g}" + (f" (exponent {fits[law].exponent:.3f})" if law == "power law" else ""),
             fits[law].rms,
             verdict=confirmed(fits[law].rms > 5 * fits["self_consistent"].rms, "worse than the self-consistent form"),

@@ -40,7 +40,9 @@ def scaling(
     """Follow a transition's threshold P along one axis: its exponents, and the laws that describe it.
 
     An exponent is the mean over the last decade of the axis, and its uncertainty the drift from the decade before: the
-    thresholds are computed, not sampled, and a power law may hold only in the limit. Writes NAME.nc, .png, .pdf, .csv.
+    thresholds are computed, not sampled, and a power law may hold only in the limit. Laws are ranked by
+    their deviations at the thresholds at which all of them have a value, at least 5; those that differ by rounding
+    share a rank. Writes NAME.nc, .png, .pdf, .csv.
     """
     name, points = parse_axis(axis)
     if name == "P":
@@ -56,11 +58,9 @@ def scaling(
     with working(f"following {quantity} along {points.size} values of {name}"):
         law = scaling_law(model, quantity, name, points, options.estimator)
         missing = int((np.isnan(law[quantity]) & ~law["failed"]).sum())
-        if int(np.isfinite(law[quantity]).sum()) < 2:
-            raise InputError(f"axis {name}", axis.partition("=")[2], f"there is no {quantity} on it to follow")
+        laws = compare_laws(law)
         files = [folder / f"{stem}.nc", *_draw(law, folder / stem)]
         save_dataset(law, files[0])
-        laws = compare_laws(law)
     measured, note = _exponent(law)
     caveat = caveat_of(model, options.estimator)
     if json:
@@ -89,10 +89,11 @@ def scaling(
     ]
     failed = int(law["failed"].sum())
     notes += [f"the search for it failed at {failed} of {points.size} values"] if failed else []
+    shown = ("rank", "prefactor", "exponent", "rms", "worst", "missing")
     print_table(
         f"{quantity} against {name}: laws, best first ({words})",
-        ["", "prefactor", "exponent", "rms deviation of ln P", "largest", "values it lacks"],
-        [[fit.law.replace("_", " "), fit.prefactor, fit.exponent, fit.rms, fit.worst, fit.missing] for fit in laws],
+        ["", "rank", "prefactor", "exponent", "rms deviation of ln P", "largest", "values it lacks"],
+        [[fit.law.replace("_", " "), *(getattr(fit, name) for name in shown)] for fit in laws],
         [*notes, *(f"wrote {path}" for path in files)],
     )
 

@@ -7,11 +7,11 @@ from the decade before, and with the limit to which such changes lead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from phasekit.checks import number_array
 from phasekit.errors import InputError
@@ -21,6 +21,11 @@ from phasekit.theory.closed_forms import closed_forms_of
 from phasekit.theory.long_names import with_long_names
 from phasekit.theory.transitions import THRESHOLDS, transition_table
 from phasekit.theory.transitions.table import parameters_without_P
+
+#: A law is held against at least so many thresholds: with fewer, those with free numbers fit whatever the thresholds.
+FEWEST = 5
+#: Deviations of ln P below this are rounding, here and in the thresholds.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,11 @@ class LawFit:
     law : name of the law
     prefactor : factor that fits the law best (geometric mean of the ratio); 1 is exact for closed forms
     exponent : fitted exponent for the pure power law, else None
-    rms : root-mean-square deviation of ln P from the fitted law
+    rms : root-mean-square deviation of ln P from the fitted law; NaN, as all but ``missing``, without a rank
     worst : largest deviation of ln P
-    missing : at how many of the thresholds the law has no value (closed forms end before the jump does); deviations are
-        those at the others
+    missing : at how many of the thresholds the law has no value (closed forms end before the jump does)
+    compared : number of thresholds that the fit is of: the same ones for all laws that have a rank
+    rank : 1 for the smallest rms, shared by laws that differ by rounding only; None for a law with too few values
     """
 
     law: str
@@ -68,6 +74,8 @@ class LawFit:
     rms: float
     worst: float
     missing: int
+    compared: int = 0
+    rank: int | None = None
 
 
 def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estimator: Estimator = "map") -> xr.Dataset:
@@ -94,8 +102,8 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     """
     forms = closed_forms_of(quantity, given_model(model).score, model.task)
     grid = Grid(model, {axis: np.sort(number_array(axis, values))})
-    if grid.shape[0] < 5:
-        raise InputError(axis, grid.axes[axis].tolist(), "a scaling law needs at least 5 values")
+    if grid.shape[0] < FEWEST:
+        raise InputError(axis, grid.axes[axis].tolist(), f"a scaling law needs at least {FEWEST} values")
     table = transition_table(grid, estimator)
     if quantity not in table:
         known = ", ".join(name for name in THRESHOLDS if name in table) or "none"
@@ -122,7 +130,7 @@ def exponent(dataset: xr.Dataset) -> Exponent:
         If the thresholds that exist span less than two decades.
     """
     x, y = _existing(dataset)
-    if x.size < 5 or x[-1] < 99 * x[0]:
+    if x.size < FEWEST or x[-1] < 99 * x[0]:
         span = "nothing" if x.size == 0 else f"{x[0]:g} to {x[-1]:g}"
         raise InputError(str(dataset.attrs["axis"]), span, "an exponent with its drift needs at least two decades")
     decades = 3 if x[-1] >= 999 * x[0] else 2
@@ -147,28 +155,63 @@ def _limit(slopes: Array) -> float | None:
 def compare_laws(dataset: xr.Dataset) -> list[LawFit]:
     """Hold every closed form and a pure power law against the thresholds, best first (each with a free prefactor).
 
-    Laws that have no value at some threshold come last: on fewer points, a law deviates less.
+    All laws are compared at the same thresholds, those at which every one of them has a value: on fewer points, a law
+    deviates less. Laws that have too few values for that come last, without a rank.
+
+    Raises
+    ------
+    InputError
+        If the transition exists at fewer than 5 values of the axis.
     """
     x, y = _existing(dataset)
+    if x.size < FEWEST:
+        axis, quantity = str(dataset.attrs["axis"]), dataset.attrs["quantity"]
+        of = dataset[axis].size
+        raise InputError(axis, x.tolist(), f"{quantity} exists at {x.size} of {of} values; laws need at least {FEWEST}")
     exists = np.isfinite(dataset[dataset.attrs["quantity"]].to_numpy())
+    forms = {"power law": np.ones(x.size)} | {
+        str(name).removeprefix("closed_"): dataset[name].to_numpy()[exists]
+        for name in dataset.data_vars
+        if str(name).startswith("closed_")
+    }
+    has = {law: np.isfinite(form) & (form > 0) for law, form in forms.items()}
+    compared = _comparable(has)
+    common = np.all([has[law] for law in compared], axis=0)
     fits = []
-    for name in dataset.data_vars:
-        if str(name).startswith("closed_"):
-            form = dataset[name].to_numpy()[exists]
-            fits.append(_fit(str(name).removeprefix("closed_"), np.log(y / form), None))
-    slope, _ = np.polyfit(np.log(x), np.log(y), 1)
-    fits.append(_fit("power law", np.log(y) - slope * np.log(x), float(slope)))
-    return sorted(fits, key=lambda fit: (fit.missing > 0, fit.rms))
+    for law, form in forms.items():
+        missing = int((~has[law]).sum())
+        if law in compared:
+            fits.append(_fit(law, np.log(x[common]), np.log(y[common] / form[common]), missing))
+        else:
+            fits.append(LawFit(law, np.nan, None, np.nan, np.nan, missing))
+    return _ranked(fits)
 
 
-def _fit(law: str, log_ratio: Array, slope: float | None) -> LawFit:
-    usable = log_ratio[np.isfinite(log_ratio)]
-    missing = log_ratio.size - usable.size
-    if usable.size == 0:
-        return LawFit(law, float("nan"), slope, float("inf"), float("inf"), missing)
-    rest = np.abs(usable - usable.mean())
-    rms, worst = float(np.sqrt(np.mean(rest**2))), float(rest.max())
-    return LawFit(law, float(np.exp(usable.mean())), slope, rms, worst, missing)
+def _comparable(has: dict[str, NDArray[np.bool_]]) -> list[str]:
+    """Return the laws that share at least :data:`FEWEST` thresholds; those with the fewest values are left out first.
+
+    The power law, which has a value everywhere, is among them.
+    """
+    laws = sorted(has, key=lambda law: int(has[law].sum()))
+    while np.all([has[law] for law in laws], axis=0).sum() < FEWEST:
+        laws = laws[1:]
+    return laws
+
+
+def _fit(law: str, log_x: Array, log_ratio: Array, missing: int) -> LawFit:
+    slope = float(np.polyfit(log_x, log_ratio, 1)[0]) if law == "power law" else None
+    rest = log_ratio - (slope or 0.0) * log_x
+    away = np.abs(rest - rest.mean())
+    rms = float(np.sqrt(np.mean(away**2)))
+    return LawFit(law, float(np.exp(rest.mean())), slope, rms, float(away.max()), missing, log_x.size)
+
+
+def _ranked(fits: list[LawFit]) -> list[LawFit]:
+    """Return fits with their ranks, best first; deviations that differ by rounding only share a rank."""
+    size = {fit.law: max(fit.rms, ROUNDING) for fit in fits if fit.compared}
+    ranks = {law: 1 + sum(other < (1 - ROUNDING) * rms for other in size.values()) for law, rms in size.items()}
+    ranked = [replace(fit, rank=ranks.get(fit.law)) for fit in fits]
+    return sorted(ranked, key=lambda fit: (fit.rank is None, fit.rank, fit.law == "power law"))
 
 
 def _existing(dataset: xr.Dataset) -> tuple[Array, Array]:

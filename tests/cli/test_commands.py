@@ -247,6 +247,7 @@ def test_a_wrong_model_is_refused(refused, tmp_path, command, wrong, named):
         ["scaling", "-V", 8, "--axis", "L=16:1000:0"],
         ["scaling", "-V", 8, "--axis", "L=16:1000:3"],
         ["scaling", "-V", 8, "--axis", "L=2:9:8"],
+        ["scaling", "-V", 8, "--axis", "L=4..20 in 6"],
         ["scaling", "-V", 8, "--axis", "L=16:1000:20", "--threshold", "P3"],
         ["scaling", "-V", 8, "--axis", "L=16:1000:20", "--threshold", "P1"],
         ["diagram", "-V", 8, "--x", "L=16:64:3"],

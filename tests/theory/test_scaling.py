@@ -51,11 +51,36 @@ def test_a_power_law_is_recognised():
 
 
 def test_a_law_that_ends_early_does_not_win_by_its_few_points():
-    """At the one point where the form exists, its free prefactor fits without a rest."""
+    """At the one point where the form exists, its free prefactor would fit without a rest."""
     x = np.geomspace(10, 1e5, 41)
     fits = compare_laws(synthetic(x, x**1.3 * (1 + 1 / x), np.where(x < 1e5, np.nan, x)))
-    assert [(fit.law, fit.missing) for fit in fits] == [("power law", 0), ("form", 40)]
-    assert fits[1].rms == 0 < fits[0].rms
+    assert [(fit.law, fit.missing, fit.rank) for fit in fits] == [("power law", 0, 1), ("form", 40, None)]
+    assert np.isnan(fits[1].rms)
+
+
+def test_laws_are_compared_at_the_thresholds_that_all_of_them_have():
+    """A power law up to x = 1000 and not beyond: a form that ends there may not beat it by ending."""
+    x = np.geomspace(10, 1e5, 41)
+    y = np.where(x < 1000, x**1.5, x**2 / 30)
+    fits = compare_laws(synthetic(x, y, np.where(x < 1000, x**1.45, np.nan)))
+    assert [(fit.law, fit.rank, fit.missing) for fit in fits] == [("power law", 1, 0), ("form", 2, 21)]
+    assert fits[0].compared == fits[1].compared == 20
+    assert fits[0].exponent == pytest.approx(1.5)
+
+
+def test_laws_that_differ_by_rounding_are_a_tie():
+    x = np.geomspace(10, 1e5, 41)
+    noise = 1 + 1e-14 * np.random.default_rng(0).normal(size=(2, x.size))
+    data = synthetic(x, x**1.3, 2 * x**1.3 * noise[0]).assign(closed_other=("L", 3 * x**1.3 * noise[1]))
+    assert {fit.law: fit.rank for fit in compare_laws(data)} == {"form": 1, "other": 1, "power law": 1}
+    data = data.assign(closed_form=("L", x * noise[0]), closed_other=("L", 5 * x * noise[1]))
+    assert [(fit.law, fit.rank) for fit in compare_laws(data)] == [("power law", 1), ("form", 2), ("other", 2)]
+
+
+def test_few_thresholds_are_no_laws():
+    x = np.geomspace(10, 1e5, 41)
+    with pytest.raises(InputError, match="P_star exists at 4 of 41 values; laws need at least 5"):
+        compare_laws(synthetic(x, np.where(x > 4e4, x, np.nan), x))
 
 
 def test_second_order_onset_grows_as_V_squared_where_contexts_are_long():
