@@ -12,7 +12,7 @@ from sympy.codegen.cfunctions import expm1
 from derivations.programs import softmax_map as softmax
 from derivations.programs.program import Function, Line, Module
 from phasekit.derivations import induction
-from phasekit.derivations.symbols import L, P, T, V, kappa, sigma_g, sigma_w, t
+from phasekit.derivations.symbols import D, L, P, T, V, kappa, sigma_g, sigma_w, t
 from phasekit.derivations.two_level import delta
 
 others, spread, rho, free = softmax.OTHERS.name, *sp.symbols("spread rho free", positive=True)
@@ -21,6 +21,8 @@ x, nu, wrong, noise, N, K, per_E, weight, match = sp.symbols("x nu wrong noise N
 told, bound, copy, base, bulk = sp.symbols("told bound copy base bulk", positive=True)
 log_y, taken, push, shrink, bend = sp.symbols("log_y taken push shrink bend")
 data = softmax.DATA.name
+Y, pressure, price, ratio = sp.symbols("Y pressure price ratio", positive=True)
+extra, nu_symbol = induction.extra, induction.nu
 
 _MODEL = (
     softmax.OTHERS,
@@ -50,7 +52,7 @@ def module() -> Module:
     return Module(
         "induction_map",
         "Map action of an induction head, over the log odds δ of its second layer.",
-        (_jet(), _force(), _terms(), _loss(), _route(), _spinodal()),
+        (_jet(), _force(), _terms(), _loss(), _route(), _small_match(), _joint_jump(), _joint_odds()),
         "Φ and the loss to a few units in the last place, the force and the route too for δ > 0; second derivatives "
         "relative to the sum of the absolute values of their terms.",
     )
@@ -145,16 +147,56 @@ def _route() -> Function:
     )
 
 
-def _spinodal() -> Function:
+def _small_match() -> Function:
+    r = induction.steepness
     return Function(
-        "spinodal",
-        "Return the P up to which the unstructured state of two softmax layers is a minimum; infinite for V = L.",
-        (V, L, sigma_w, sigma_g, kappa),
+        "small_match",
+        "Return the P from which on a small match pays for layer 1, where r = γ/Δ; infinite for V = L.",
+        (r, V, L, sigma_w, sigma_g, kappa),
         (
             Line(told, (V - L) / (L * (V - 1)), "what looking at a random token tells"),
-            Line(bound, kappa * L**3 * sp.sqrt((V - 1) / (L - 1)) / (2 * sigma_g**2)),
+            Line(bound, kappa * L**2 * sp.sqrt((V - 1) / (L - 1)) / (2 * r * sigma_g**2)),
         ),
         (bound + sp.sqrt(bound**2 + 2 * bound * kappa * V / (sigma_w**2 * told)),),
-        (induction.spinodal(),),
-        (sp.Eq(sp.Symbol("P_sp"), induction.spinodal()),),
+        (induction.small_match(),),
+        (sp.Eq(sp.Symbol("P"), induction.small_match()),),
     )
+
+
+def _joint_jump() -> Function:
+    return Function(
+        "joint_jump",
+        "Return P* of both layers, at log odds D of layer 2 and what layer 1 adds to their price, C.",
+        (D, extra, V, sigma_g, kappa),
+        (
+            Line(price, D * (V - 1)),
+            Line(ratio, D + extra / price, "1 + Y"),
+        ),
+        (kappa * V * (D * price + extra) * ratio / (sigma_g**2 * (V - 1) * (ratio - 1)),),
+        (induction.joint_jump(),),
+        (sp.Eq(sp.Symbol("P_star"), induction.joint_jump()),),
+    )
+
+
+def _joint_odds() -> Function:
+    """Solve (1 + x)² + t c y² = t ν²/Y for y = e^(−D)."""
+    derived = sp.Symbol("Y") * induction.unfold(induction.numerator()) - t * induction.unfold(nu_symbol**2)
+    return Function(
+        "odds_balance",
+        "Return (a, b, c) of the equation a y² + 2b y + c = 0 for y = e^(−D), at a given ratio Y = tν²/N.",
+        (Y, t, V, L),
+        (*_MODEL, Line(pressure, t / Y, "tν²/N over Y, per ν²")),
+        (
+            others**2 + t * spread - pressure * rho**2,
+            others + pressure * rho,
+            1 - pressure,
+        ),
+        _coefficients(derived / sp.Symbol("Y")),
+    )
+
+
+def _coefficients(expression: sp.Expr) -> tuple[sp.Expr, ...]:
+    """Return a, b and c of a quadratic expression a y² + 2b y + c in y = e^(−δ)."""
+    in_y = sp.Poly(sp.expand(expression.subs(sp.exp(-delta), y).subs(sp.Symbol("Y"), Y)), y)
+    second, first, constant = (in_y.coeff_monomial(y**k) for k in (2, 1, 0))
+    return second, first / 2, constant

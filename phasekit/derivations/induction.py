@@ -9,7 +9,7 @@ import sympy as sp
 from phasekit.derivations import evidence, prior, softmax, vocabulary
 from phasekit.derivations.proof import require_equal
 from phasekit.derivations.steps import Derivation, Step
-from phasekit.derivations.symbols import LATEX, L, P, V, g, gap, kappa, named, q, sigma_g, sigma_w, t
+from phasekit.derivations.symbols import LATEX, D, L, P, V, g, gap, kappa, named, q, sigma_g, sigma_w, t
 from phasekit.derivations.two_level import delta
 from phasekit.derivations.vocabulary import OnTokens
 
@@ -21,6 +21,8 @@ first = sp.Symbol("delta_1", real=True)
 route, first_cost = sp.Function("gamma"), sp.Function("c_1")
 #: y = e^(−δ), the weight of a wrong key in units of the right one's; x = (L − 1) y; ν and c of the bulk bracket.
 y, x, nu, spread, ratio = sp.symbols("y x nu c rho", real=True)
+#: Slope γ/Δ of the route through layer 1, and what layer 1 adds to the price of layer 2's odds, times 2σ_g².
+steepness, extra = sp.symbols("r C", positive=True)
 LATEX |= {beta: r"\beta", first: r"\delta_1", nu: r"\nu", ratio: r"\rho"}
 
 
@@ -179,24 +181,69 @@ def balance() -> sp.Expr:
 
 
 @cache
-def spinodal() -> sp.Expr:
-    """At Δ = β = 0 the action is stationary at every P, and δ = βΔ/L to leading order: the Hessian's off-diagonal
-    entry is −F/L, F the force at δ = 0, and the state is a minimum as long as F/L < √((L − 1)(V − 1))/σ_g². With ĝ₀ =
-    (V − L)/(L(V − 1)), what looking at a random token tells, this is P ĝ₀t/(1 + ĝ₀t) < B, B = κ L³ √((V − 1)/(L −
-    1))/σ_g²: a quadratic equation for the spinodal P. For V = L there is none.
+def small_match() -> sp.Expr:
+    """While δ is small the data gain F δ, F their force at δ = 0, and the best β = F γ σ_g²/(V − 1) leaves S = −F² γ²
+    σ_g²/(2(V − 1)) + (L − 1)Δ²/(2σ_g²): layer 1 pays as soon as F γ/Δ > √((L − 1)(V − 1))/σ_g². With ĝ₀ = (V − L)/(L(V
+    − 1)), what looking at a random token tells, this is P ĝ₀t/(1 + ĝ₀t) > B, B = κ L² √((V − 1)/(L − 1))/(σ_g² γ/Δ),
+    a quadratic equation for P. Close to Δ = 0 the slope γ/Δ is 1/L: that P is the spinodal of the unstructured
+    state. At the largest γ/Δ it is where layer 1 forms by itself (V ≫ L⁵, so that δ still is small there): P₁. For
+    V = L there is neither.
     """
     at_zero = sp.simplify(sp.diff(second_gap(), beta).diff(first).subs(first, 0))
     require_equal(at_zero, 1 / L, "slope of the route at zero")
     known, bound = sp.symbols("g_0 B", positive=True)
     force = unfold(data_force()).subs(delta, 0)
     told = (V - L) / (L * (V - 1))
-    limit = kappa * L**3 * sp.sqrt((V - 1) / (L - 1)) / sigma_g**2
+    limit = kappa * L**2 * sp.sqrt((V - 1) / (L - 1)) / (sigma_g**2 * steepness)
     strength = t * kappa * V / sigma_w**2 * told * t / (1 + told * t)
-    require_equal(force / L / (sp.sqrt((L - 1) * (V - 1)) / sigma_g**2), strength / limit, "the softest direction")
+    needed = sp.sqrt((L - 1) * (V - 1)) / sigma_g**2
+    require_equal(force * steepness / needed, strength / limit, "force against price")
     unit = kappa * V / sigma_w**2
     found = bound / 2 + sp.sqrt(bound**2 / 4 + bound * unit / known)
     require_equal(found**2 - bound * found - bound * unit / known, 0, "root of the quadratic equation")
     return found.subs({known: told, bound: limit}, simultaneous=True)
+
+
+def steepest_route() -> sp.Expr:
+    """The largest γ/Δ is where γ' = γ/Δ; for long sequences e^Δ = LΔ, hence γ/Δ = 1/(1 + Δ), about 1/ln L. So P₁ grows
+    as V^(3/4) L^(5/4) √(ln L) for 1 ≪ t ≪ L, without any help from layer 2.
+    """
+    shape = (second_gap() / beta).subs(first, gap)
+    balance = gap * L * sp.exp(gap) - (sp.exp(gap) - 1) * (sp.exp(gap) + L - 1)
+    slope = sp.diff(shape, gap) - shape / gap
+    require_equal(slope * gap * (sp.exp(gap) + L - 1) ** 2, balance, "the steepest route")
+    return balance
+
+
+@cache
+def first_layer_cost() -> sp.Expr:
+    """Once layer 1 is sharp, 1 − γ ≈ L e^(−Δ), and the cheapest split has (L − 1)Δ = (V − 1)δ² L e^(−Δ), Δ = ln[(V − 1)
+    L δ²/((L − 1)Δ)]. What layer 1 then adds to the price (V − 1)δ²/2 of layer 2's odds is C/2, C = (L − 1)(Δ² + 2Δ):
+    its own gap, and the rest of the match that it lets through badly.
+    """
+    loss = sp.Symbol("loss", positive=True)
+    total = ((L - 1) * gap**2 + (V - 1) * delta**2 * (1 + 2 * loss)) / 2
+    balanced = total.subs(loss, (L - 1) * gap / ((V - 1) * delta**2))
+    cost = (L - 1) * (gap**2 + 2 * gap)
+    require_equal(balanced, ((V - 1) * delta**2 + cost) / 2, "what layer 1 adds")
+    return cost
+
+
+@cache
+def joint_jump() -> sp.Expr:
+    """With Y = tν²/N the data gain P(V − 1)/(2κV) · Y/(1 + Y), and Y grows as e^(2δ). The minimum is stationary and as
+    low as the unstructured state (whose own gain is left out) if 1 + Y = D + C/((V − 1)D) at δ = D. So P* = κV/(V −
+    1) · [(V − 1)D² + C]/σ_g² · (1 + Y)/Y, where D follows from tν² = Y N, a quadratic equation for e^(−D). Without C
+    it is the law of a copy head in which V stands for the length. To leading order P* = κ [V ln²L + L ln²(V ln
+    L)]/σ_g².
+    """
+    full, odds = (V - 1) * D**2 + extra, sp.Symbol("full", positive=True)
+    Y = D + extra / ((V - 1) * D) - 1
+    strength = odds / (Y / (1 + Y))
+    # gain' = strength · 2Y/(1+Y)² = 2(V−1)D, gain = strength · Y/(1+Y) = (V−1)D² + C, both in units of 1/(2σ_g²)
+    slope = strength * 2 * Y / (1 + Y) ** 2
+    require_equal(slope.subs(odds, full), 2 * (V - 1) * D, "stationary where the actions are equal")
+    return kappa * V / (V - 1) * full / sigma_g**2 * (1 + Y) / Y
 
 
 def _steps() -> tuple[Step, ...]:
@@ -215,7 +262,10 @@ def _steps() -> tuple[Step, ...]:
         Step.of(data_force, sp.Eq(named("-Phi'(delta)", r"-\Phi'(\delta)"), data_force())),
         Step.of(force_terms, *(sp.Eq(sp.Symbol(n), term) for n, term in zip("eab", force_terms(), strict=True))),
         Step.of(balance, sp.Eq(split, balance())),
-        Step.of(spinodal, sp.Eq(named("P_sp", r"P_{\mathrm{sp}}"), spinodal())),
+        Step.of(small_match, sp.Eq(named("P_1", "P_1"), small_match())),
+        Step.of(steepest_route, sp.Eq(steepest_route(), 0)),
+        Step.of(first_layer_cost, sp.Eq(extra, first_layer_cost())),
+        Step.of(joint_jump, sp.Eq(named("P*", "P^*"), joint_jump())),
     )
 
 

@@ -239,7 +239,7 @@ class InductionMap(Sheet, Curved, Isolated):
         """Return the P up to which the unstructured state is a minimum; infinite for V = L."""
         with np.errstate(divide="ignore"):
             scale = np.sqrt(self.price.prior_variance(p))
-            return np.asarray(induction_map.spinodal(p.V, p.L, p.sigma_w, scale, p.kappa))
+            return np.asarray(induction_map.small_match(1 / p.L, p.V, p.L, p.sigma_w, scale, p.kappa))
 
 
 def induction_action(model: Model, estimator: Estimator) -> InductionMap:

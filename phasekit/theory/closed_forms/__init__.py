@@ -9,6 +9,7 @@ from __future__ import annotations
 from phasekit.errors import InputError
 from phasekit.model import Induction, Task
 from phasekit.scores import Linear, Score, Softmax, Sparsemax, TemperatureSoftmax
+from phasekit.theory.closed_forms import induction
 from phasekit.theory.closed_forms.jump import ClosedForm, any_regime, softmax_jump
 from phasekit.theory.closed_forms.laws import REGIMES, regime_laws
 from phasekit.theory.closed_forms.linear import crossover, crossover_leading, onset, onset_large_L
@@ -17,6 +18,15 @@ from phasekit.theory.closed_forms.prices import OddsPrice, price_of
 _LINEAR: dict[str, dict[str, ClosedForm]] = {
     "P1": {"exact": onset, "large_L": onset_large_L},
     "P2": {"exact": crossover, "leading": crossover_leading},
+}
+
+_INDUCTION: dict[str, dict[str, ClosedForm]] = {
+    "P_star": {
+        "both_layers": induction.both_layers,
+        "first_layer": induction.first_layer,
+        "leading": induction.leading,
+    },
+    "P_layer2": {"second_layer": induction.second_layer},
 }
 
 
@@ -35,7 +45,8 @@ def closed_forms_of(quantity: str, score: Score, task: Task | None = None) -> di
     if quantity not in THRESHOLDS:
         raise InputError("threshold", quantity, f"must be one of {', '.join(THRESHOLDS)}")
     if isinstance(task, Induction):
-        return {}
+        first = task.first or score
+        return _INDUCTION.get(quantity, {}) if isinstance(score, Softmax) and isinstance(first, Softmax) else {}
     if isinstance(score, Linear):
         return _LINEAR.get(quantity, {})
     laws = regime_laws(score)

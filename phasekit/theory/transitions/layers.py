@@ -30,6 +30,7 @@ SECOND_LAYER = Threshold(
     "P_layer2", "$P_{(2)}$", "where layer 2 forms, if after layer 1: a jump, or the steepest point"
 )
 _NODES = 400
+_LEARNT = 0.5  # layer 2 has formed at P_star if the loss falls below this share there
 
 
 class Layers(Course):
@@ -51,7 +52,8 @@ class Layers(Course):
             ``P_star``: where the unstructured state stops being the global minimum; ``spinodals``: where the minimum
             that follows it begins, and where the unstructured state ends (infinite for V = L); ``barrier``;
             ``action``; ``loss``, ``alpha1``, ``alpha2``, ``copying_share`` before and after.
-            ``P_layer2``: where layer 2 follows; NaN if it formed at P_star. For a jump ``layer2_spinodals``,
+            ``P_layer2``: where layer 2 follows; NaN if it formed at P_star, which is said to be so if the loss falls by
+            more than half there, or if its weight rises fastest right after. For a jump ``layer2_spinodals``,
             ``layer2_action``, ``layer2_loss``, … at it; NaN for a crossover. ``failed``.
         """
         assert isinstance(action, InductionMap)
@@ -75,7 +77,8 @@ class Layers(Course):
         for name, values in after.items():
             if name in found:
                 found[name][known] = values
-        alone = np.flatnonzero((softness >= 0) & np.isfinite(after["place"]))
+        unlearnt = after["loss"][:, 1] > _LEARNT * after["loss"][:, 0]
+        alone = np.flatnonzero((softness >= 0) & np.isfinite(after["place"]) & unlearnt)
         found["P_layer2"][known[alone]] = _crossover(curve[known[alone]], after["place"][alone])
         found["failed"] = np.isnan(found["P_star"])
         return found

@@ -131,18 +131,44 @@ def route(delta: Array, L: Array) -> tuple[Array, Array, Array]:
     return -np.expm1(log_y) * copy, keep, (x - 1) * copy * keep
 
 
-def spinodal(V: Array, L: Array, sigma_w: Array, sigma_g: Array, kappa: Array) -> Array:
-    """Return the P up to which the unstructured state of two softmax layers is a minimum; infinite for V = L.
+def small_match(r: Array, V: Array, L: Array, sigma_w: Array, sigma_g: Array, kappa: Array) -> Array:
+    """Return the P from which on a small match pays for layer 1, where r = γ/Δ; infinite for V = L.
 
-                  ______________________________________________
-                 ╱             _______                                      _______
-                ╱   4    2    ╱ V - 1                               3      ╱ V - 1
-               ╱   L ⋅V⋅κ ⋅  ╱  ───── ⋅(V - 1)    6  2             L ⋅κ⋅  ╱  ─────
-              ╱            ╲╱   L - 1            L ⋅κ ⋅(V - 1)          ╲╱   L - 1
-    Pₛₚ =    ╱     ─────────────────────────── + ──────────────  + ────────────────
-            ╱              2    2                     4                      2
-          ╲╱            σ_g ⋅σ_w ⋅(V - L)        4⋅σ_g ⋅(L - 1)         2⋅σ_g
+                _________________________________________________
+               ╱             _______                                         _______
+              ╱   3    2    ╱ V - 1                                  2      ╱ V - 1
+             ╱   L ⋅V⋅κ ⋅  ╱  ───── ⋅(V - 1)      4  2              L ⋅κ⋅  ╱  ─────
+            ╱            ╲╱   L - 1              L ⋅κ ⋅(V - 1)           ╲╱   L - 1
+    P =    ╱     ─────────────────────────── + ─────────────────  + ────────────────
+          ╱               2    2                  2    4                       2
+        ╲╱           r⋅σ_g ⋅σ_w ⋅(V - L)       4⋅r ⋅σ_g ⋅(L - 1)        2⋅r⋅σ_g
     """
     told = (V - L) / ((V - 1) * L)  # what looking at a random token tells
-    bound = np.sqrt((V - 1) / (L - 1)) * (L**2 * L) * kappa / (2 * sigma_g**2)
+    bound = np.sqrt((V - 1) / (L - 1)) * L**2 * kappa / (2 * r * sigma_g**2)
     return np.sqrt(2 * V * kappa * bound / (sigma_w**2 * told) + bound**2) + bound
+
+
+def joint_jump(D: Array, C: Array, V: Array, sigma_g: Array, kappa: Array) -> Array:
+    """Return P* of both layers, at log odds D of layer 2 and what layer 1 adds to their price, C.
+
+                ⎛ 2            ⎞ ⎛        C    ⎞
+            V⋅κ⋅⎝D ⋅(V - 1) + C⎠⋅⎜D + ─────────⎟
+                                 ⎝    D⋅(V - 1)⎠
+    Pₛₜₐᵣ = ────────────────────────────────────
+                 2         ⎛        C        ⎞
+              σ_g ⋅(V - 1)⋅⎜D + ───────── - 1⎟
+                           ⎝    D⋅(V - 1)    ⎠
+    """
+    price = (V - 1) * D
+    ratio = D + C / price  # 1 + Y
+    return V * kappa * (C + D * price) * ratio / ((V - 1) * sigma_g**2 * (ratio - 1))
+
+
+def odds_balance(Y: Array, t: Array, V: Array, L: Array) -> tuple[Array, Array, Array]:
+    """Return (a, b, c) of the equation a y² + 2b y + c = 0 for y = e^(−D), at a given ratio Y = tν²/N."""
+    others = L - 1  # entries of a row that aren't copied
+    rho = others / (V - 1)  # share of the vocabulary that a sequence holds, next to the right key
+    free = (V - L) / (V - 1)  # 1 − ρ
+    spread = V * rho * free  # what wrong keys add to the squared norm
+    pressure = t / Y  # tν²/N over Y, per ν²
+    return others**2 + t * spread - rho**2 * pressure, others + rho * pressure, 1 - pressure
