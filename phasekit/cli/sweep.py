@@ -75,6 +75,7 @@ def run(
         for mistake in errors.mistakes:
             print(f"error: {mistake}", file=sys.stderr)
         raise typer.Exit(WRONG_USAGE) from None
+    _warn_of_few_seeds(description)
     if dry_run:
         _foretell(description, tasks, archive, Store(folder), backend, jobs, threads, device, json)
         return
@@ -105,6 +106,16 @@ def run(
     _report(summary, folder, json)
     if summary.status:
         raise typer.Exit(summary.status)
+
+
+def _warn_of_few_seeds(sweep: Sweep) -> None:
+    """Say before the work that `phasekit measure` will find too few data sets for what the sweep's file asks of it."""
+    from phasekit.measure.bootstrap import LEAST_SEEDS
+
+    seeds = [len(part.seeds) for part in sweep.parts or (sweep,) if part.measure]
+    if seeds and min(seeds) < LEAST_SEEDS:
+        few = f"{min(seeds)} seed{'s' * (min(seeds) > 1)}"
+        print(f"note: {few}, but `phasekit measure` needs at least {LEAST_SEEDS} data sets", file=sys.stderr)
 
 
 def _check_cluster(backend: str, scheduler: str | None, jobs: int | None) -> None:
@@ -161,7 +172,8 @@ def _report(summary: Summary, folder: Path, json: bool) -> None:
     counts = {
         "tasks": summary.total,
         "done before": summary.already,
-        "done now": summary.done,
+        "done now": summary.done - summary.elsewhere,
+        "done elsewhere": summary.elsewhere,
         "failed": len(summary.failed),
         "broken": len(summary.broken),
         "missing": summary.missing,

@@ -107,6 +107,16 @@ def test_a_sweep_from_its_file_to_its_table(command, sweep, tmp_path):
     assert json.loads(out)["tasks"] == 8
 
 
+def test_too_few_seeds_to_measure_are_told_before_the_work(command, sweep):
+    _, _, err = command("run", sweep, "--dry-run", "--json")
+    assert "seeds" not in err
+    sweep.write_text(SWEEP.replace("seeds = 2", 'seeds = 2\nmeasure = "P_star"'))
+    _, _, err = command("run", sweep, "--dry-run", "--json")
+    assert err == "note: 2 seeds, but `phasekit measure` needs at least 3 data sets\n"
+    _, _, err = command("run", sweep, "--preset", "full", "--dry-run", "--json")
+    assert err == ""
+
+
 def test_failures_are_shown_and_make_the_status_1(command, store, written):
     made = store(written(failing=[2]))
     status, out, _ = command("status", made.path)

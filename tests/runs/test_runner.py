@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -111,6 +112,19 @@ def test_two_runners_do_not_write_the_same_plan(run, written, tmp_path):
         assert not add_plan(store, plan, [plan])
     assert add_plan(store, plan, [plan])
     assert [one.number for one in read_plans(store)] == [0, 1]
+
+
+@pytest.mark.slow
+def test_two_runners_at_once_share_the_work_and_count_it_once(run, written, tmp_path):
+    description = written(log=str(tmp_path / "log"), group=1, seconds=0.05)
+    with ThreadPoolExecutor() as pool:
+        first, second = (one.result()[0] for one in [pool.submit(run, description, backend=Here()) for _ in range(2)])
+    assert set(computed(tmp_path / "log").values()) == {1}
+    for summary in (first, second):
+        assert (summary.total, summary.missing, summary.status) == (PROBES, 0, 0)
+        assert summary.already + summary.done == PROBES
+    here = [summary.done - summary.elsewhere for summary in (first, second)]
+    assert sum(here) == PROBES
 
 
 def test_neither_hard_links_nor_locks_are_needed(run, written, monkeypatch, tmp_path):

@@ -127,7 +127,7 @@ def test_multiples_of_the_jump_or_else_of_the_steepest_point(tmp_path):
     for model, name, found in zip(models, ("P_star", "P_x"), P, strict=True):
         at = find_transitions(model).values[name]
         np.testing.assert_array_equal(found, np.round(np.geomspace(0.8, 1.25, 5) * at))
-    with pytest.raises(SweepErrors, match="sparsemax attention with V = 8, L = 64 has none"):
+    with pytest.raises(SweepErrors, match='V = 8, L = 64 has none; it has P_x: write "P_star or P_x"'):
         expand(read(text.replace(" or P_x", ""), tmp_path))
 
 

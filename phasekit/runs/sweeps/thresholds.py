@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from phasekit.errors import InputError
 from phasekit.files import atomic
 from phasekit.model import Estimator, Model
+from phasekit.runs.sweeps.axes import THRESHOLDS
 
 if TYPE_CHECKING:
     from phasekit.theory.transitions import Transitions
@@ -46,7 +47,12 @@ class Thresholds:
         for name in words.split(" or "):
             if (P := self._value(model, name)) is not None:
                 return name, P
-        raise InputError("axes.P", words, f"{model.score.name} attention with V = {model.V}, L = {model.L} has none")
+        prefix = "posterior " if words.startswith("posterior ") else ""
+        others = [prefix + name for name in THRESHOLDS if prefix + name not in words.split(" or ")]
+        there = next((name for name in others if self._value(model, name) is not None), None)
+        offer = "" if there is None else f'; it has {there}: write "{words} or {there}"'
+        model_in_words = f"{model.score.name} attention with V = {model.V}, L = {model.L}"
+        raise InputError("axes.P", words, f"{model_in_words} has none{offer}")
 
     def _value(self, model: Model, name: str) -> float | None:
         key = json.dumps(model.describe(), sort_keys=True), name

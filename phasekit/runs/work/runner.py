@@ -74,11 +74,13 @@ class _Run:
         self.stop, self.deaths = Stop(store.claims), Deaths(store)
         self.planner = Planner(sweep, self.tasks, store, backend, monitor, device, self.stop)
         self.summary = Summary(total=len(self.tasks))
+        self.reported: set[str] = set()  # tasks that workers of this run computed
         self.parameters: dict[str, dict[str, Any]] = {}
 
     def run(self, retry_failed: bool) -> Summary:
         begun = time.monotonic()
         self.store.recover_all()
+        before = self._present()
         self.summary.broken = {task: reason for task in self._present() if (reason := self.store.check(task))}
         self.summary.already = len(self._present()) - len(self.summary.broken)
         if retry_failed:
@@ -91,6 +93,7 @@ class _Run:
                 self.store.recover_all()  # what workers that were killed left half-written
         self.summary.failed = {task: self._why(task) for task in self.store.failed() & self.tasks.keys()}
         self.summary.done = len(self._present()) - self.summary.already - len(self.summary.broken)
+        self.summary.elsewhere = len(self._present() - before - self.reported)
         self.summary.seconds = time.monotonic() - begun
         return self.summary
 
@@ -156,6 +159,7 @@ class _Run:
         if report.status == "disk":
             self.summary.disk = report.message
             self.stop.ask()
+        self.reported.update(report.done)
         group = groups[report.group]
         self.monitor.progressed(len(report.done), len(report.failed), group.seconds)
         for note in report.notes:

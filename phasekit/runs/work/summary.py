@@ -16,7 +16,9 @@ class Summary:
     ----------
     total : tasks of the sweep
     already : that were in the store before
-    done : that this run computed
+    done : that came into the store while it ran
+    elsewhere : how many of those none of its own workers reported: another runner on this store computed them, or a
+        worker that died before it could say so
     failed : ids of tasks that failed, and are not finished
     broken : ids and reasons of tasks whose directories aren't whole
     interrupted : whether the user stopped it
@@ -28,6 +30,7 @@ class Summary:
     total: int
     already: int = 0
     done: int = 0
+    elsewhere: int = 0
     failed: dict[str, tuple[str, str]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
