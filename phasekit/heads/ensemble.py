@@ -31,6 +31,8 @@ class Ensemble(Members):
         * ``W``, ``G``, and ``A``: the attention matrix, averaged over the data with token+position inputs
         * for induction ``alpha1``, ``alpha2`` (weights of the previous token in layer 1, of the right key in layer 2)
           in place of the order parameters, ``W``, ``G1``, ``G2``, and ``A`` of layer 1
+        * with a mask ``copy`` and ``position_loss``: the weight on the token to be copied and the loss of each
+          position, 0 where it doesn't count
 
         Attributes: ``model`` (JSON, without P), ``settings`` (JSON), ``seed``, ``tolerance``, ``steps``, ``dtype``,
         ``device``, ``path`` (how the energy was computed) and the version.
@@ -81,7 +83,8 @@ class Ensemble(Members):
         attributes: dict[str, Any],
     ) -> Self:
         """Label arrays of shape (datasets, members, ...)."""
-        trailing = {"W": ("token", "output"), "G": ("query_input", "key_input"), "A": ("query", "key")}
+        trailing: dict[str, tuple[str, ...]] = {"W": ("token", "output"), "G": ("query_input", "key_input")}
+        trailing |= {"A": ("query", "key"), "copy": ("query",), "position_loss": ("query",)}
         trailing |= {"G1": ("query", "key"), "G2": ("query_token", "key_token")}
         variables = {name: (("dataset", "member", *trailing.get(name, ())), values) for name, values in arrays.items()}
         coordinates = {

@@ -16,7 +16,8 @@ from phasekit.device import describe_device, resolve_device, resolve_dtype, suit
 from phasekit.errors import InputError
 from phasekit.heads.adam import Adam, AdamEnsemble, Progress
 from phasekit.heads.build import EnergyPath, build_energy
-from phasekit.heads.energy import Energy
+from phasekit.heads.encoded import EncodedEnergy
+from phasekit.heads.energy import Energy, PositionalEnergy
 from phasekit.heads.ensemble import Ensemble
 from phasekit.heads.induction import InductionEnergy
 from phasekit.heads.order_parameters import has_sign_symmetry, order_parameter_names, order_parameters
@@ -181,11 +182,17 @@ def evaluate(energy: Energy, W: Tensor, G: Tensor, tolerance: float) -> dict[str
         "q": averages.q,
     }
     failed = ~(torch.isfinite(U) & torch.isfinite(excess))
+    A = energy.mean_attention(G)
+    by_position = {}
+    if isinstance(energy, PositionalEnergy | EncodedEnergy) and model.mask.hides:
+        by_position["copy"] = A.roll(-1, dims=-2).diagonal(dim1=-2, dim2=-1).roll(1, dims=-1)
+        by_position["position_loss"] = energy.position_losses(W, G)
     return {
         **{name: value.masked_fill(failed, torch.nan) for name, value in scalars.items()},
         "converged": ~failed & (excess <= tolerance * U),
         "failed": failed,
         "W": W,
         "G": energy.logit_matrix(G),
-        "A": energy.mean_attention(G),
+        "A": A,
+        **by_position,
     }

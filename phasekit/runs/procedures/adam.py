@@ -70,11 +70,12 @@ class AdamNetworks(StartedHeads):
         data = trained.data
         names = [name for name, variable in data.data_vars.items() if variable.dims == ("dataset", "member")]
         labels = {"start": data.start.values.astype(str), "number": data.number.values}
+        kept = [*(["A"] if self.attention else []), *(name for name in ("copy", "position_loss") if name in data)]
         about: dict[str, Any] = {name: data.attrs[name] for name in ("dtype", "device", "path")}
         return [
             Outcome(
                 values={**labels, **{str(name): np.array(data[name].values[d]) for name in names}},
-                arrays={"A": np.array(data.A.values[d])} if self.attention else {},
+                arrays={name: np.array(data[name].values[d]) for name in kept},
                 about=about,
             )
             for d in range(len(cases))

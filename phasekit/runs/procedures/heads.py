@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC
 from collections.abc import Hashable
 from typing import ClassVar, Literal
@@ -60,15 +61,18 @@ class HeadsProcedure(Procedure, ABC):
         return self.gradients * self.heads * each
 
 
+_START = re.compile(r"uniform|copy(:\d+)?|random")
+
+
 class StartedHeads(HeadsProcedure, ABC):
     """A procedure whose members are heads that begin at several starts.
 
     Parameters
     ----------
-    starts : "uniform", "copy", "random"
+    starts : "uniform", "copy", "copy:K", "random"
         "uniform" begins where all keys weigh the same, "copy" where a head attends to the token to be copied: the two
-        phases of a first-order transition. "random" draws from the prior. For induction "copy" is the planted end, with
-        both layers formed, and "uniform" the unstructured state.
+        phases of a first-order transition. "copy:K" does so in the first K positions only. "random" draws from the
+        prior. For induction "copy" is the planted end, with both layers formed, and "uniform" the unstructured state.
     members : int
         Heads from each start.
     seed : int
@@ -78,13 +82,15 @@ class StartedHeads(HeadsProcedure, ABC):
     #: From 2 on, copy starts of scores with slow tails are no higher than any head can afford.
     version: ClassVar[int] = 2
 
-    starts: tuple[Literal["uniform", "copy", "random"], ...] = ("uniform", "copy")
+    starts: tuple[str, ...] = ("uniform", "copy")
 
     @field_validator("starts")
     @classmethod
     def _some_starts(cls, starts: tuple[str, ...]) -> tuple[str, ...]:
         if not starts or len(set(starts)) != len(starts):
             raise ValueError("must be a list of different starts, with at least one")
+        if not all(_START.fullmatch(start) for start in starts):
+            raise ValueError("must be a list of uniform, copy, copy:K and random")
         return starts
 
     def together(self, model: Model) -> Hashable:
