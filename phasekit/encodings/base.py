@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from phasekit.describe import Description, Registry
 
@@ -42,6 +43,13 @@ class Encoding(Description):
     def pooling_cost(self, V: Array, L: Array) -> Array:
         """Return λ of the cost λ m²/(2σ²) of a logit m that all entries share."""
         return np.asarray(L**2)
+
+    def basis(self, L: int) -> Array | None:
+        """Return what logits by distance (rows, 0 … L − 1, cyclic) are made of, one column for each whitened weight.
+
+        None where every pattern of two levels can be made, whose cost :meth:`gain` says: nothing is cheaper then.
+        """
+        return None
 
     def shape(self, V: int, L: int) -> tuple[int, int]:
         """Return the shape of G."""
@@ -106,18 +114,169 @@ class Relative(Encoding):
         return 1, L
 
     def logits(self, G: Tensor, L: int) -> Tensor:
-        return G[..., 0, self._distance(L)]
+        return G[..., 0, distances(L)]
+
+    def collect(self, dH: Tensor, L: int) -> Tensor:
+        return by_distance(dH)[..., None, :]
+
+    def weights(self, logits: Array, V: int) -> Array:
+        L = len(logits)
+        return np.asarray(np.bincount(distances(L).ravel(), logits.ravel(), L) / L)[None]
+
+
+class Waves(Encoding):
+    """What rotary and sinusoidal encodings share: a number of frequencies, of which logits by distance are made.
+
+    Parameters
+    ----------
+    frequencies : int
+        How many; each has two weights for a pattern, a cosine's and a sine's.
+    """
+
+    frequencies: int = Field(default=8, ge=1, le=2**20)
+
+    def waves(self, L: int) -> Array:
+        """Return cosines, then sines, at distances 0 … L − 1, shape (L, 2·frequencies)."""
+        phase = self.back(L)[:, None] * self.angles(L)
+        return np.concatenate([np.cos(phase), np.sin(phase)], 1)
+
+    def angles(self, L: int) -> Array:
+        """Return the angles by which a position turns, one for each frequency."""
+        raise NotImplementedError
+
+    def back(self, L: int) -> Array:
+        """Return by how much a distance 0 … L − 1 turns."""
+        return np.arange(float(L))
+
+
+@ENCODINGS.register
+class Rotary(Waves):
+    """Queries and keys turn with their position: b_d = Σ_f Re z_f e^(iω_f d), ω_f = base^(−f/F), shared by all rows.
+
+    Distances are those to the nearest copy of a key where positions are cyclic: from −L/2 to L/2.
+
+    Parameters
+    ----------
+    frequencies : int
+        F, half the head's dimension.
+    base : float
+        From ω = 1 on frequencies fall geometrically, by this factor from the first to the one after the last.
+    """
+
+    name: ClassVar[str] = "rotary"
+    per_row: ClassVar[bool] = False
+
+    base: float = Field(default=1e4, gt=1, le=1e12)
+
+    def angles(self, L: int) -> Array:
+        return np.asarray(self.base ** (-np.arange(self.frequencies) / self.frequencies))
+
+    def back(self, L: int) -> Array:
+        return (np.arange(float(L)) + L // 2) % L - L // 2
+
+    def basis(self, L: int) -> Array | None:
+        return self.waves(L)
+
+    def shape(self, V: int, L: int) -> tuple[int, int]:
+        return 1, 2 * self.frequencies
+
+    def logits(self, G: Tensor, L: int) -> Tensor:
+        import torch
+
+        waves = torch.from_numpy(self.waves(L)).to(G)
+        return (G[..., 0, :] @ waves.T)[..., distances(L)]
 
     def collect(self, dH: Tensor, L: int) -> Tensor:
         import torch
 
-        index = torch.from_numpy(self._distance(L).reshape(-1)).to(dH.device)
-        total = torch.zeros(*dH.shape[:-2], L, dtype=dH.dtype, device=dH.device)
-        return total.index_add_(-1, index, dH.reshape(*dH.shape[:-2], L * L))[..., None, :]
+        return (by_distance(dH) @ torch.from_numpy(self.waves(L)).to(dH))[..., None, :]
 
     def weights(self, logits: Array, V: int) -> Array:
         L = len(logits)
-        return np.asarray(np.bincount(self._distance(L).ravel(), logits.ravel(), L) / L)[None]
+        mean = np.bincount(distances(L).ravel(), logits.ravel(), L) / L
+        return np.asarray(np.linalg.lstsq(self.waves(L), mean)[0])[None]
 
-    def _distance(self, L: int) -> NDArray[np.int64]:
-        return np.asarray((np.arange(L)[:, None] - np.arange(L)) % L)
+
+@ENCODINGS.register
+class Sinusoidal(Waves):
+    """Positions are unit vectors of cosines and sines, e_i, and logits e_iᵀ G e_j with a full matrix G.
+
+    Frequencies are 2πf/L for f = 1 … F, so that positions are cyclic. With all of them (F = (L − 1)/2) the price of a
+    pattern is that of one-hot positions, up to its mean.
+    """
+
+    name: ClassVar[str] = "sinusoidal"
+
+    def angles(self, L: int) -> Array:
+        return 2 * np.pi * np.arange(1, self.frequencies + 1) / L
+
+    def positions(self, L: int) -> Array:
+        """Return e_i, shape (L, 2F)."""
+        return np.asarray(self.waves(L) / np.sqrt(self.frequencies))
+
+    def basis(self, L: int) -> Array | None:
+        # Of G only what turns a query's wave into a key's of the same frequency depends on the distance alone:
+        # two weights for each frequency, each of which two entries of G share.
+        return np.asarray(self.waves(L) / (np.sqrt(2) * self.frequencies))
+
+    def shape(self, V: int, L: int) -> tuple[int, int]:
+        return 2 * self.frequencies, 2 * self.frequencies
+
+    def logits(self, G: Tensor, L: int) -> Tensor:
+        import torch
+
+        positions = torch.from_numpy(self.positions(L)).to(G)
+        return positions @ G @ positions.T
+
+    def collect(self, dH: Tensor, L: int) -> Tensor:
+        import torch
+
+        positions = torch.from_numpy(self.positions(L)).to(dH)
+        return positions.T @ dH @ positions
+
+    def weights(self, logits: Array, V: int) -> Array:
+        inverse = np.linalg.pinv(self.positions(len(logits)))
+        return np.asarray(inverse @ logits @ inverse.T)
+
+
+@ENCODINGS.register
+class ALiBi(Encoding):
+    """Logits fall with the distance, H_ij = −m (i − j), with one slope m: the nearest key is always the highest."""
+
+    name: ClassVar[str] = "alibi"
+    per_row: ClassVar[bool] = False
+
+    def basis(self, L: int) -> Array | None:
+        return -np.arange(float(L))[:, None]
+
+    def shape(self, V: int, L: int) -> tuple[int, int]:
+        return 1, 1
+
+    def logits(self, G: Tensor, L: int) -> Tensor:
+        import torch
+
+        return -G * torch.from_numpy(distances(L)).to(G)
+
+    def collect(self, dH: Tensor, L: int) -> Tensor:
+        import torch
+
+        return -(dH * torch.from_numpy(distances(L)).to(dH)).sum((-2, -1), keepdim=True)
+
+    def weights(self, logits: Array, V: int) -> Array:
+        back = distances(len(logits))
+        return np.asarray([[-(logits * back).sum() / (back**2).sum()]])
+
+
+def distances(L: int) -> NDArray[np.int64]:
+    """Return how far back each key is from each query, cyclically, shape (L, L)."""
+    return np.asarray((np.arange(L)[:, None] - np.arange(L)) % L)
+
+
+def by_distance(dH: Tensor) -> Tensor:
+    """Return sums over the entries of equal distance, shape (..., L, L) to (..., L)."""
+    import torch
+
+    L = dH.shape[-1]
+    index = torch.from_numpy(distances(L).reshape(-1)).to(dH.device)
+    total = torch.zeros(*dH.shape[:-2], L, dtype=dH.dtype, device=dH.device)
+    return total.index_add_(-1, index, dH.reshape(*dH.shape[:-2], L * L))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from phasekit.model import Estimator, Grid, Model, Parameters, given_models, in_words
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import Array, Covariance, Posterior, StationaryPoints, eigenvalues
-from phasekit.theory.action.front import Branch, FrontMap
+from phasekit.theory.action.listed import Branch, Listed
 from phasekit.theory.action.search import stationary_points
 
 #: A minimum counts as converged if its ``gradient_norm`` (see :class:`Minima`) is at most this.
@@ -160,22 +160,22 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
     model = models if isinstance(models, Model) else models.base
     action = action_for(model, estimator)
     parameters = models.parameters()
-    if isinstance(action, FrontMap):
-        return _fronts(models, action, parameters)
+    if isinstance(action, Listed):
+        return _listed(models, action, parameters)
     found = minima_of(action, parameters.ravel())
     if found.owner.size == 0:
         raise ArithmeticError(f"no minimum was found of {in_words(model, estimator)}: the search failed")
     return _assemble(models, estimator, action, parameters, found)
 
 
-def _fronts(models: Model | Grid, action: FrontMap, parameters: Parameters) -> Minima:
-    """Return the minima of masked heads, model by model: neighbours in L and P share what they can."""
+def _listed(models: Model | Grid, action: Listed, parameters: Parameters) -> Minima:
+    """Return minima that are listed, model by model: neighbours in L and P share what they can."""
     p = parameters.ravel()
     found: list[list[Branch]] = [[] for _ in range(p.shape[0])]
     for k in np.lexsort((p.P, p.L)):
         found[k] = action.branches(p[k])
     count = np.array([len(branches) for branches in found])
-    longest = max(branches[0].values["positions"]["copy"].size for branches in found)
+    longest = max((branches[0].values["positions"].get("copy", ()) for branches in found), key=len)
 
     def lay(value: Callable[[Branch], Any], *trailing: int) -> Array:
         table = np.full((p.shape[0], count.max(), *(trailing or (1,))), np.nan)
@@ -190,12 +190,12 @@ def _fronts(models: Model | Grid, action: FrontMap, parameters: Parameters) -> M
         names = found[0][0].values[group]
         return {name: lay(lambda branch, name=name: branch.values[group][name], *trailing) for name in names}  # type: ignore[misc]
 
-    gradient_norm, softest = lay(lambda branch: branch.state.gradient_norm), lay(lambda branch: branch.state.softest)
+    gradient_norm, softest = lay(lambda each: each.values["gradient_norm"]), lay(lambda each: each.values["curvature"])
     return Minima(
         models=models,
         estimator="map",
         count=count.reshape(parameters.shape),
-        action=lay(lambda branch: branch.state.action),
+        action=lay(lambda branch: branch.values["action"]),
         coordinates=named("coordinates"),
         order_parameters=named("order_parameters"),
         averages=named("averages"),
@@ -207,7 +207,7 @@ def _fronts(models: Model | Grid, action: FrontMap, parameters: Parameters) -> M
         curvatures=softest[..., None],
         converged=(gradient_norm <= TOLERANCE) & (softest > 0),
         start=lay(lambda branch: branch.start),
-        positions=named("positions", longest),
+        positions=named("positions", len(longest)),
     )
 
 

@@ -87,3 +87,68 @@ def test_free_biases_find_nothing_lower(seed):
 def test_the_posterior_is_refused():
     with pytest.raises(InputError, match="share their logits"):
         action_for(Model(V=8, L=16, encoding="relative"), "posterior")
+
+
+def pattern_energy(b, model):
+    """Φ of softmax attention over the logits b by distance, written without derivatives."""
+    a = np.exp(b - b.max())
+    a /= a.sum()
+    t = model.P * model.sigma_w**2 / (model.kappa * model.V)
+    share = model.P / (2 * model.kappa * model.V)
+    return share * (1 / (1 + t) + (model.V - 1) * (1 - t * a[1] ** 2 / (1 + t * (a**2).sum())))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["rotary:1", "rotary:3", "rotary:8:base=100", "sinusoidal:1", "sinusoidal:3"])
+@pytest.mark.parametrize("seed", range(1))
+def test_no_pattern_that_an_encoding_can_make_is_lower(encoding, seed):
+    """Free minimisation over all its weights, gradients by differences, from random starts."""
+    random = np.random.default_rng(seed)
+    encoding = encoding.replace(":8:base", ":frequencies=8:base")
+    model = Model(V=int(random.integers(2, 30)), L=int(random.integers(7, 20)), P=float(np.exp(random.uniform(2, 6))))
+    model = model.at(encoding=encoding, sigma_g=float(np.exp(random.uniform(-0.5, 0.5))))
+    basis = model.sigma_g * model.encoding.basis(model.L)
+    found = find_minima(model)
+    assert found.converged.all()
+
+    def energy(theta):
+        return pattern_energy(basis @ theta, model) + theta @ theta / 2
+
+    starts = [random.normal(size=basis.shape[1]) * scale for scale in (0.1, 1, 3, 6) for _ in range(2)]
+    ends = [minimize(energy, start, tol=1e-10).fun for start in starts]
+    assert found.action[0] <= min(ends) + 1e-7 * abs(min(ends))
+
+
+@pytest.mark.slow
+def test_one_frequency_is_sharp_at_the_price_of_a_power_of_the_length():
+    """V = 8: the copy weight passes a half at P = 1484 and 22 800 for L = 16 and 32, about 0.022 L⁴, without a jump."""
+    for L, P in (16, 1484), (32, 22800):
+        found = find_minima(Model(V=8, L=L, P=P, encoding="sinusoidal:1"))
+        assert found.count == 1
+        assert found.averages["g"][0] == pytest.approx(0.5, abs=0.002)
+    assert find_transitions(Model(V=8, L=16, encoding="sinusoidal:1")).order == "crossover"
+
+
+def test_all_frequencies_are_one_hot_positions():
+    """Up to the mean of logits, which softmax ignores, and the length of positions, √(2F/L) times one-hot ones'."""
+    L = 33
+    model = Model(V=8, L=L, P=500, encoding="sinusoidal:16")
+    same = Model(V=8, L=L, P=500, sigma_g=L / 32)
+    assert find_minima(model).action == pytest.approx(find_minima(same).action, rel=1e-9)
+
+
+def test_alibi_cannot_copy():
+    with pytest.raises(InputError, match="can't represent the copy pattern"):
+        find_minima(Model(V=8, L=16, P=10, encoding="alibi"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["rotary:6", "sinusoidal:5"])
+def test_networks_with_waves_have_the_theory_s_energy(encoding):
+    P = {"rotary:6": 80, "sinusoidal:5": 400}[encoding]
+    model = Model(V=8, L=16, P=P, encoding=encoding)
+    found = train(model, starts=("copy",), members=1, data_seeds=range(4), settings=Adam(steps=800), device="cpu").data
+    theory = find_minima(model)
+    assert found.converged.all()
+    assert float(found.U.mean()) == pytest.approx(theory.action[0], rel=0.01)
+    assert float(found.g.mean()) == pytest.approx(theory.averages["g"][0], rel=0.05)

@@ -5,12 +5,18 @@ import pytest
 import torch
 
 from phasekit.encodings import ENCODINGS
+from phasekit.encodings.base import distances
 from phasekit.errors import InputError
 from phasekit.masks import MASKS
 from phasekit.model import Model
 from phasekit.tokens import TOKEN_LAWS, Given, Zipf, unigrams
 
-FIELDS = {"window": ":3", "given": ":0.5,0.3,0.1,0.06,0.04"}  # of those that can't be made without
+FIELDS = {
+    "rotary": ":2",
+    "sinusoidal": ":2",
+    "window": ":3",
+    "given": ":0.5,0.3,0.1,0.06,0.04",
+}  # of those that can't be made without
 V, L = 5, 6
 
 
@@ -43,6 +49,14 @@ def test_an_encoding_collects_by_the_transpose_of_its_logits(encoding):
 
 def test_what_a_pattern_costs_is_the_norm_of_the_cheapest_weights(encoding):
     """A gap of 1 with zero row means costs (L − 1)/(2σ²), and a common logit 1 costs λ/(2σ²), σ the encoding's gain."""
+    if encoding.basis(L) is not None:
+        theta = np.random.default_rng(3).normal(size=encoding.basis(L).shape[1])
+        b = encoding.basis(L) @ theta
+        weights = encoding.weights(b[distances(L)], V)
+        assert np.allclose(encoding.logits(torch.from_numpy(weights), L).numpy(), b[distances(L)])
+        smallest = np.linalg.lstsq(encoding.basis(L), b)[0]
+        assert (weights**2).sum() == pytest.approx((smallest**2).sum())
+        return
     gap = np.roll(np.eye(L), 1, axis=1).T - 1 / L
     if encoding.name == "token+position":  # logits below zero share no constant
         gap = gap - gap.min()

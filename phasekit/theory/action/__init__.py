@@ -14,6 +14,7 @@ from phasekit.theory.action.induction import InductionMap, induction_action
 from phasekit.theory.action.linear import LinearMap
 from phasekit.theory.action.linear_posterior import LinearPosterior
 from phasekit.theory.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
+from phasekit.theory.action.pattern import PatternMap, check_pattern
 from phasekit.theory.action.pooling_vector import PoolingVector
 from phasekit.theory.action.price import Price
 from phasekit.theory.action.row_posterior import RowPosterior
@@ -23,7 +24,9 @@ from phasekit.tokens import Uniform
 
 _LINEAR_POSTERIOR: dict[Inputs, Action] = {"positional": LinearPosterior(), "token+position": PoolingVector()}
 _LINEAR_MAP = LinearMap()
-_SOFTMAX, _ENTMAX = SoftmaxMap(), EntmaxMap()
+_SOFTMAX, _ENTMAX, _PATTERN = SoftmaxMap(), EntmaxMap(), PatternMap()
+#: Context length up to which it is looked whether an encoding can copy at all.
+_LONGEST_CHECKED = 64
 
 
 def action_for(model: Model, estimator: Estimator = "map") -> Action:
@@ -49,6 +52,9 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     reason = _why_not(score)
     if reason is not None:
         raise InputError("score", score.name, f"has no theory: {reason}")
+    if model.positions.basis(2) is not None:
+        check_pattern(model.positions, min(model.L, _LONGEST_CHECKED))
+        return _PATTERN
     if model.mask.hides:
         return FrontMap(_price_of(score))
     if estimator == "posterior":
@@ -82,6 +88,10 @@ def _refuse_setting(model: Model, estimator: Estimator) -> None:
     softmax = isinstance(model.score, Softmax | TemperatureSoftmax)
     reasons = (
         (model.key_dim is not None, "with a key_dim: the nuclear norm of its logits isn't known"),
+        (
+            model.positions.basis(2) is not None and not isinstance(model.score, Softmax),
+            "but with softmax attention: its pattern is more than two levels of logits",
+        ),
         (
             estimator == "posterior" and not model.positions.per_row,
             "of the posterior: all rows share their logits, so no average over rows is sharp",
@@ -124,6 +134,7 @@ __all__ = [
     "LinearMap",
     "LinearNuclear",
     "LinearPosterior",
+    "PatternMap",
     "PoolingVector",
     "Profile",
     "RowPosterior",

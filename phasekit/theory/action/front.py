@@ -7,13 +7,12 @@ two states; reported are those that descents from attention spread evenly, and f
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
-from phasekit.errors import InputError
 from phasekit.model import Parameters
-from phasekit.theory.action.base import Action, Array, Averages, Jet, Point
+from phasekit.theory.action.listed import Branch, Listed
 from phasekit.theory.action.price import Price
 from phasekit.theory.action.rows import Rows, Stationary
 
@@ -21,32 +20,14 @@ from phasekit.theory.action.rows import Rows, Stationary
 _SAME = 1e-6
 
 
-class Branch(NamedTuple):
-    """A minimum of a masked head.
-
-    Attributes
-    ----------
-    state : Stationary
-    start : how many rows copied where the search began; NaN for the scan over the field
-    values : its numbers by name; those of one position along the last axis
-    """
-
-    state: Stationary
-    start: float
-    values: dict[str, Any]
-
-
-class FrontMap(Action):
+class FrontMap(Listed):
     """S of a normalised score under a mask.
-
-    It is no function of a few coordinates, so only what needs none is here; the rest is refused.
 
     Parameters
     ----------
     price : Price
     """
 
-    order_parameters: ClassVar[tuple[str, str]] = ("a1", "aG")
     coordinates: tuple[str, ...] = ("readout", "front")
     course: ClassVar[str] = "front"
 
@@ -58,34 +39,22 @@ class FrontMap(Action):
         return Rows(self.price, p)
 
     def branches(self, p: Parameters) -> list[Branch]:
-        """Return the global minimum of one model, and those that descents from both ends reach, lowest first."""
+        """Return the global minimum, and those that descents from both ends reach."""
         rows = self.rows(p)
-        found = [Branch(rows.lowest(), np.nan, {})]
+        found = [(rows.lowest(), np.nan)]
         for first in (0, round(float(p.L))):
             state = rows.descended(first)
-            if all(np.abs(state.rows.alpha - other.state.rows.alpha).max() > _SAME for other in found):
-                found.append(Branch(state, first, {}))
-        ranked = sorted(found, key=lambda each: each.state.action)
-        return [branch._replace(values=values_of(rows, branch.state)) for branch in ranked]
+            if all(np.abs(state.rows.alpha - other.rows.alpha).max() > _SAME for other, _ in found):
+                found.append((state, first))
+        found.sort(key=lambda each: each[0].action)
+        return [Branch(start, values_of(rows, state)) for state, start in found]
 
-    def physical(self, z: Point, p: Parameters) -> Point:
-        self._refuse(p)
+    def lowest(self, p: Parameters) -> dict[str, Any]:
+        rows = self.rows(p)
+        return values_of(rows, rows.lowest())
 
-    def jet(self, z: Point, p: Parameters) -> Jet:
-        self._refuse(p)
-
-    def loss(self, z: Point, p: Parameters) -> Array:
-        self._refuse(p)
-
-    def averages(self, z: Point, p: Parameters) -> Averages:
-        self._refuse(p)
-
-    def copying_share(self, z: Point, p: Parameters) -> Array:
-        self._refuse(p)
-
-    def _refuse(self, p: Parameters) -> NoReturn:
-        allowed = "rows of a masked head have states of their own; this needs an action of few coordinates"
-        raise InputError("mask", p.setting.mask.name, allowed)
+    def from_end(self, p: Parameters, copying: bool) -> float:
+        return self.rows(p).descended(round(float(p.L)) if copying else 0).g
 
 
 def values_of(rows: Rows, state: Stationary) -> dict[str, Any]:
@@ -108,6 +77,7 @@ def values_of(rows: Rows, state: Stationary) -> dict[str, Any]:
         "loss": float(rows.count @ by_row) / rows.number,
         "gradient_norm": state.gradient_norm,
         "curvature": state.softest,
+        "last_keys": float(rows.keys[-1]),
         "positions": {"copy": state.rows.alpha[place], "q": state.rows.q[place], "loss": by_row[place]},
     }
 

@@ -13,7 +13,7 @@ from phasekit.theory.transitions.crossover import Crossover
 from phasekit.theory.transitions.describe import Transitions, find_transitions
 from phasekit.theory.transitions.endpoint import Family, critical_endpoint
 from phasekit.theory.transitions.folds import Folds
-from phasekit.theory.transitions.front import Front
+from phasekit.theory.transitions.front import Front, Patterns
 from phasekit.theory.transitions.jumps import Jumps
 from phasekit.theory.transitions.layers import Layers
 from phasekit.theory.transitions.onset import Onset
@@ -40,5 +40,5 @@ __all__ = [
     "transition_table",
 ]
 
-for _course in (Onset(), Crossover(), Folds(), Jumps(), Front(), Layers()):
+for _course in (Onset(), Crossover(), Folds(), Jumps(), Front(), Patterns(), Layers()):
     register(_course)

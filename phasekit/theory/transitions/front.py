@@ -1,11 +1,13 @@
-"""The course of a masked head: the front of copying runs from the beginning of the context to its end as P grows.
+"""Courses of actions whose minima are listed: the front of a masked head, and patterns that an encoding can make.
 
-Each row jumps by itself; where the vocabulary is large for the context, many do so at once, at the start of the front.
+Each row of a masked head jumps by itself; where the vocabulary is large for the context, many do so at once, at the
+start of the front.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,60 +15,90 @@ import numpy as np
 from phasekit.model import Parameters
 from phasekit.theory.action import Action
 from phasekit.theory.action.base import Array
-from phasekit.theory.action.front import FrontMap, values_of
-from phasekit.theory.action.rows import Rows, Stationary
+from phasekit.theory.action.listed import Listed
 from phasekit.theory.transitions.course import Course, Verdict, nan_to_none
-from phasekit.theory.transitions.folds import EQUAL_ACTIONS
+from phasekit.theory.transitions.folds import EQUAL_ACTIONS, STEEPEST
+from phasekit.theory.transitions.largest_step import first, jump_between
 from phasekit.theory.transitions.passage import Passage, State, Threshold, phase_of
 
 END_OF_FRONT = Threshold("P_end", r"$P_{\mathrm{end}}$", "where the last position begins to copy")
-#: The front is looked for over this factor of P below its end, at so many values; a jump moves the copy weight of more
-#: than a few rows at once.
-_RANGE, _SCAN, _FEW = 100.0, 40, 3.0
+#: Passages are looked for over this factor of P below the end, at so many values.
+_RANGE, _SCAN = 100.0, 40
 _LARGEST = 1e20
-_CLOSE, _PRECISE = 1e-4, 1e-9
 
 
-class Front(Course):
-    """Copying spreads along the context; P_star is the place of a jump of many rows, if there is one."""
+class ListedCourse(Course):
+    """A jump of the global minimum, if there is one, and another threshold that is always there."""
 
-    name: ClassVar[str] = "front"
-    thresholds: ClassVar[tuple[Threshold, ...]] = (EQUAL_ACTIONS, END_OF_FRONT)
-    meanings: ClassVar[Mapping[str, str]] = {"front": "positions that copy, before and after P_star"}
+    other: ClassVar[Threshold]
+
+    @abstractmethod
+    def passed(self, values: Mapping[str, Any]) -> bool:
+        """Return whether a state lies beyond the end of what is looked for."""
+
+    @abstractmethod
+    def of_one(self, action: Listed, p: Parameters, end: float, P: Array) -> dict[str, Any]:
+        """Return what :meth:`locate` finds for one model, whose passages lie among ``P`` and which ends at ``end``."""
 
     def locate(self, action: Action, p: Parameters) -> dict[str, Array]:
-        """Return the end of the front, and the jump at its start.
+        """Return the jump and the other threshold.
 
         Returns
         -------
         dict of arrays
-            ``P_end``: the smallest P at which the last position copies; ``largest_step``: the largest
-            change of Σα at one P, in rows; where it is more than a few, ``P_star`` and ``spinodals`` (between which
-            descents from both ends end on their own side), and both order parameters, ``loss``, ``front`` (low, high).
+            The other threshold (``P_end``: the smallest P at which the last position copies; ``P_x``: steepest point of
+            a pattern that grows smoothly); ``largest_step``: the largest change of g at one P; where that is a jump
+            ``P_star``, ``spinodals`` (between which descents from both ends stay on their sides), and both order
+            parameters and ``loss`` (low, high); ``failed``.
         """
-        assert isinstance(action, FrontMap)
-        columns = ("spinodals", *action.order_parameters, "loss", "front", "copying_share")
-        result = {name: np.full(p.shape, np.nan) for name in ("P_end", "P_star", "largest_step", "action")}
-        result |= {name: np.full((*p.shape, 2), np.nan) for name in columns}
+        assert isinstance(action, Listed)
+        pairs = ("spinodals", *action.order_parameters, "loss", "copying_share", *action.coordinates)
+        result = {name: np.full(p.shape, np.nan) for name in (self.other.name, "P_star", "largest_step", "action")}
+        result |= {name: np.full((*p.shape, 2), np.nan) for name in pairs}
         result["failed"] = np.zeros(p.shape, dtype=bool)
         for k in range(p.shape[0]):
             try:
-                for name, value in _of_one(action, p[k]).items():
-                    result[name][k] = value
+                found = self._found(action, p[k])
             except ArithmeticError:
                 result["failed"][k] = True
+                continue
+            for name, value in found.items():
+                result[name][k] = value
         return result
 
+    def _found(self, action: Listed, p: Parameters) -> dict[str, Any]:
+        def ended(P: float) -> bool:
+            return self.passed(action.lowest(p.replace(P=P)))
+
+        end = float(p.kappa * p.V * p.L / p.sigma_g**2)
+        if not np.isfinite(end):
+            raise ArithmeticError("a number of the model is missing")
+        while not ended(end):
+            end *= 2
+            if end > _LARGEST:
+                raise ArithmeticError("nothing copies")
+        while ended(end):
+            end /= 2
+        end = first(ended, end, 2 * end)
+        return self.of_one(action, p, end, np.geomspace(end / _RANGE, 1.2 * end, _SCAN))
+
     def judge(self, action: Action, p: Parameters, row: Mapping[str, Array]) -> Verdict:
-        assert isinstance(action, FrontMap)
-        step, P_end = float(row["largest_step"]), float(row["P_end"])
-        evidence: dict[str, Any] = {"largest_step": step}
-        there = _state(action, p[0].replace(P=P_end))
-        end = Passage("P_end", "crossover", P_end, there, there)
+        assert isinstance(action, Listed)
+        evidence: dict[str, Any] = {"largest_step": float(row["largest_step"])}
+        passages: list[Passage] = []
+        if np.isfinite(row[self.other.name]):
+            where = float(row[self.other.name])
+            values = action.lowest(p[0].replace(P=where))
+            phase = phase_of(values["copying_share"], True)
+            there = State(phase, values["order_parameters"], values["loss"], values["action"])
+            passages.append(Passage(self.other.name, "crossover", where, there, there))
         if np.isnan(row["P_star"]):
-            evidence["why"] = "rows begin to copy one after the other, each with a jump of its own"
-            return Verdict("front", (end,), evidence)
-        evidence["why"] = "the copy weight of many rows, largest_step of them, moves at one P: both states are minima"
+            order = "front" if self.other is END_OF_FRONT else "crossover"
+            evidence["why"] = (
+                "no P at which the copy overlap of the global minimum changes by more than a row or a hair"
+            )
+            return Verdict(order, tuple(passages), evidence)
+        evidence["why"] = "the copy overlap changes by largest_step at one P: the states on both sides are minima there"
         before, after = (
             State(
                 phase_of(float(row["copying_share"][side]), True),
@@ -77,9 +109,9 @@ class Front(Course):
             for side in (0, 1)
         )
         low, high = (float(one) for one in row["spinodals"])
-        fronts = {"front": [float(one) for one in row["front"]]}
-        jump = Passage("P_star", "jump", float(row["P_star"]), before, after, (low, high), fronts)
-        return Verdict("first", tuple(sorted((jump, end), key=lambda each: each.P)), evidence)
+        beside = {name: [float(one) for one in row[name]] for name in action.coordinates}
+        passages.append(Passage("P_star", "jump", float(row["P_star"]), before, after, (low, high), beside))
+        return Verdict("first", tuple(sorted(passages, key=lambda each: each.P)), evidence)
 
     def values(self, passages: tuple[Passage, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {passage.name: passage.P for passage in passages}
@@ -91,73 +123,49 @@ class Front(Course):
         return found
 
 
-def _of_one(action: FrontMap, p: Parameters) -> dict[str, Any]:
-    """Return what :meth:`Front.locate` finds for one model (0-d parameters)."""
+class Front(ListedCourse):
+    """Copying spreads along the context; P_star is the place of a jump of many rows, if there is one."""
 
-    def at(P: float) -> tuple[Rows, Stationary]:
-        rows = action.rows(p.replace(P=P))
-        return rows, rows.lowest()
-
-    def ended(P: float) -> bool:
-        rows, state = at(P)
-        # On the way from 1/n, attention spread evenly, to 1/w, what the readout asks for.
-        return bool(state.rows.alpha[-1] > (rows.keys[-1] * state.w) ** -0.5)
-
-    P_end = float(p.replace(P=1.0).kappa * p.V * p.L / p.logit_scale**2)
-    if not np.isfinite(P_end):
-        raise ArithmeticError("a number of the model is missing")
-    while not ended(P_end):
-        P_end *= 2
-        if P_end > _LARGEST:
-            raise ArithmeticError("the front doesn't reach the end")
-    while ended(P_end):
-        P_end /= 2
-    P_end = _first(ended, P_end, 2 * P_end)
-
-    P = np.geomspace(P_end / _RANGE, 1.2 * P_end, _SCAN)
-    number = action.rows(p.replace(P=P_end)).number
-    g = np.array([at(x)[1].g for x in P])
-    k = int(np.diff(g).argmax())
-    low, high, g_low, g_high = P[k], P[k + 1], g[k], g[k + 1]
-    while high / low - 1 > _CLOSE and (g_high - g_low) * number > _FEW:
-        middle = float(np.sqrt(low * high))
-        g_middle = at(middle)[1].g
-        if g_middle - g_low > g_high - g_middle:
-            high, g_high = middle, g_middle
-        else:
-            low, g_low = middle, g_middle
-    found: dict[str, Any] = {"P_end": P_end, "largest_step": (g_high - g_low) * number}
-    if found["largest_step"] <= _FEW:
-        return found
-    border = (g_low + g_high) / 2
-    P_star = _first(lambda x: at(x)[1].g > border, low, high)
-    sides = [values_of(*at(P_star * (1 + sign * 3 * _PRECISE))) for sign in (-1, 1)]
-    whole = round(float(p.L))
-    upper = _first(lambda x: action.rows(p.replace(P=x)).descended(0).g > border, P_star, 10 * P_star)
-    lower = _first(lambda x: action.rows(p.replace(P=x)).descended(whole).g > border, P_star / 10, P_star)
-    return {
-        **found,
-        "P_star": P_star,
-        "spinodals": (lower, upper),
-        "action": sides[0]["action"],
-        **{name: [side["order_parameters"][name] for side in sides] for name in action.order_parameters},
-        **{name: [side[name] for side in sides] for name in ("loss", "copying_share")},
-        "front": [side["coordinates"]["front"] for side in sides],
+    name: ClassVar[str] = "front"
+    thresholds: ClassVar[tuple[Threshold, ...]] = (EQUAL_ACTIONS, END_OF_FRONT)
+    meanings: ClassVar[Mapping[str, str]] = {
+        "jump front": "positions that copy, before and after P_star",
+        "jump readout": "gain of the readout, before and after P_star",
     }
+    other: ClassVar[Threshold] = END_OF_FRONT
+    #: A jump moves the copy weight of more rows than this at once.
+    few: ClassVar[float] = 3.0
+
+    def passed(self, values: Mapping[str, Any]) -> bool:
+        # On the way from 1/n, attention spread evenly, to 1/w, what the readout asks for.
+        return bool(values["positions"]["copy"][-1] > (values["last_keys"] * values["coordinates"]["readout"]) ** -0.5)
+
+    def of_one(self, action: Listed, p: Parameters, end: float, P: Array) -> dict[str, Any]:
+        number = action.lowest(p.replace(P=end))["positions"]["copy"].size
+        return {"P_end": end, **jump_between(action, p, P, self.few / number)}
 
 
-def _first(reached: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the P between two at which something is reached, by halving; NaN if it isn't at the upper end."""
-    if not reached(high):
-        return float("nan")
-    while high / low - 1 > _PRECISE:
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
+class Patterns(ListedCourse):
+    """A pattern appears at P_star, or grows smoothly, fastest at P_x."""
 
+    name: ClassVar[str] = "patterns"
+    thresholds: ClassVar[tuple[Threshold, ...]] = (EQUAL_ACTIONS, STEEPEST)
+    other: ClassVar[Threshold] = STEEPEST
+    #: A jump changes g by more than this.
+    few: ClassVar[float] = 0.02
 
-def _state(action: FrontMap, p: Parameters) -> State:
-    rows = action.rows(p)
-    values = values_of(rows, rows.lowest())
-    phase = phase_of(values["copying_share"], True)
-    return State(phase, values["order_parameters"], values["loss"], values["action"])
+    def passed(self, values: Mapping[str, Any]) -> bool:
+        return bool(values["averages"]["g"] > 0.5)
+
+    def of_one(self, action: Listed, p: Parameters, end: float, P: Array) -> dict[str, Any]:
+        found = jump_between(action, p, P, self.few)
+        if "P_star" not in found:
+            log_P = np.linspace(np.log(P[0]), np.log(P[-1]), 4 * P.size)
+            log_g = np.log([action.lowest(p.replace(P=np.exp(x)))["averages"]["g"] for x in log_P])
+            slope, middle = np.diff(log_g), (log_P[1:] + log_P[:-1]) / 2
+            k = int(np.clip(slope.argmax(), 1, slope.size - 2))
+            bend = slope[k - 1] - 2 * slope[k] + slope[k + 1]
+            found["P_x"] = float(
+                np.exp(middle[k] + (middle[1] - middle[0]) * (slope[k - 1] - slope[k + 1]) / (2 * bend))
+            )
+        return found
