@@ -7,7 +7,7 @@ from phasekit.errors import InputError
 from phasekit.heads import Adam, train
 from phasekit.model import Model
 from phasekit.theory.action import action_for
-from phasekit.theory.action.two_level import data_force, data_jet
+from phasekit.theory.action.two_level import CopyData
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions
 from phasekit.tokens import Given
@@ -45,7 +45,7 @@ def test_the_data_part_is_that_of_dense_matrices(seed):
     random = np.random.default_rng(seed)
     model = random_model(random, replacement=seed % 4 > 0)
     p, delta = model.parameters(), np.asarray(random.uniform(-1, 12))
-    value, slope, bend = data_jet(delta, p)
+    value, slope, bend = CopyData().jet(delta, p)
     wanted, loss = dense(model, float(delta))
     assert value == pytest.approx(wanted, rel=1e-9)
     action = action_for(model)
@@ -54,11 +54,11 @@ def test_the_data_part_is_that_of_dense_matrices(seed):
     h = 1e-4
     high, low = (dense(model, float(delta) + shift)[0] for shift in (h, -h))
     assert slope == pytest.approx((high - low) / (2 * h), rel=1e-4, abs=1e-6 * wanted)
-    (_, up, _), (_, down, _) = (data_jet(delta + shift, p) for shift in (h, -h))
+    (_, up, _), (_, down, _) = (CopyData().jet(delta + shift, p) for shift in (h, -h))
     assert bend == pytest.approx((up - down) / (2 * h), rel=1e-5, abs=1e-8 * wanted)
-    pull, steepness = data_force(delta, p.strength, p)
+    pull, steepness = CopyData().force(delta, p.strength, p)
     assert pull == pytest.approx(-slope, rel=1e-9)
-    more, _ = data_force(delta, p.strength * (1 + h), p)
+    more, _ = CopyData().force(delta, p.strength * (1 + h), p)
     assert steepness == pytest.approx(np.log(more / pull) / np.log1p(h), rel=1e-3)
 
 

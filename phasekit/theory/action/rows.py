@@ -31,8 +31,8 @@ _PER_E, _VALLEYS, _ROUNDS = 12, 3, 10
 _NEWTON_STEPS, _SETTLED = 40, 1e-12
 #: Rows that are moved across their barriers at once, at first; then a quarter, and so on.
 _MOST = 64
-#: What counts as a lower action (relative); steps of a descent at most, and how many nodes each is at first.
-_GAIN, _SWEEPS, _STRIDE = 1e-13, 5000, 4
+#: What counts as a lower action (relative), and steps of a descent at most.
+_GAIN, _SWEEPS = 1e-13, 5000
 Nodes = NDArray[np.int64]
 
 
@@ -141,25 +141,24 @@ class Rows:
     def descended(self, first: int) -> Stationary:
         """Return the minimum that a descent reaches from first rows that copy by a half, and others that spread evenly.
 
-        All rows move by a few nodes at a time and the readout follows, as in slow training.
+        All rows move by a node at a time and the readout follows, as in slow training.
         """
         copying = np.abs(self.table.alpha - 0.5).argmin(1)
-        node = np.where(np.cumsum(self.count) <= first, copying, 0)
-        for stride in (_STRIDE, 1):
-            for _ in range(_SWEEPS):
-                following = self._lower(node, stride)
-                if (following == node).all():
-                    break
-                node = following
+        node = np.where(np.cumsum(self.count) < first, copying, 0)
+        for _ in range(_SWEEPS):
+            following = self._lower(node)
+            if (following == node).all():
+                break
+            node = following
         return self.stationary(self.balance(node), node)
 
-    def _lower(self, node: Nodes, stride: int) -> Nodes:
-        """Move each row to the lower one of the nodes a stride away, if that is lower."""
+    def _lower(self, node: Nodes) -> Nodes:
+        """Move each row to the lower one of its neighbouring nodes, if that is lower."""
         last = self.table.u.shape[1] - 1
         first = np.arange(node.size) * (last + 1)
         alpha, q, cost = (x.ravel() for x in self.table[1:])
         w = self._mean(alpha[first + node]) / (self._mean(q[first + node]) + 1 / self.t)
-        places = node, np.maximum(node - stride, 0), np.minimum(node + stride, last)
+        places = node, np.maximum(node - 1, 0), np.minimum(node + 1, last)
         here, down, up = (self.pull * w * (w * q[k] - 2 * alpha[k]) + cost[k] for k in (first + x for x in places))
         return np.where((down < here) & (down <= up), places[1], np.where(up < here, places[2], node))
 
