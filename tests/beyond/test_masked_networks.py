@@ -55,7 +55,7 @@ def test_a_start_copies_in_its_first_positions():
     raised = np.diagonal(G, -1) > 1
     assert raised.tolist() == [True] * 4 + [False] * 7
     for wrong in ("copy:", "copy:x", "uniform:3", "none"):
-        with pytest.raises(ValueError, match=r"must be one of uniform, copy, random, or copy:K"):
+        with pytest.raises(ValueError, match="must be one of uniform, copy, random, copy:K"):
             pattern_of(wrong)
 
 
