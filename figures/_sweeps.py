@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from phasekit.drawing.presets import BEST, Preset
 from phasekit.measure import Measurement, measure_store
 from phasekit.model import Model
-from phasekit.runs.archive.start import best_preset, fill, tasks_of
+from phasekit.runs.archive.start import best_preset, start_of
 from phasekit.runs.store.collect import fates
 from phasekit.runs.store.plan import read_plans
 from phasekit.runs.store.store import Finished, Store
@@ -111,9 +111,9 @@ def finished(preset: Preset, name: str) -> tuple[Sweep, Store, list[Task]]:
     sweep = load_sweep(file, best_preset(file) if preset.name == BEST else preset.name)
     folder = preset.runs or ROOT / "build" / ("scratch" if preset.scratch else "runs")
     store = Store.create(folder / name)
-    tasks, archive = tasks_of(sweep, store, scratch=preset.scratch)
-    if archive is not None:
-        fill(store, tasks, archive)
+    start = start_of(sweep, store, scratch=preset.scratch)
+    start.prepare(store)
+    tasks = start.tasks
     planned = any((plan.sweep, plan.preset) == (name, sweep.preset) for plan in read_plans(store))
     if not planned or not {task.id for task in tasks} <= store.names():
         workers: Any = LocalProcesses() if preset.processes else ThisProcess()

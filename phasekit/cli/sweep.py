@@ -16,10 +16,9 @@ from phasekit.errors import InputError
 from phasekit.extras import require
 
 if TYPE_CHECKING:
-    from phasekit.runs.archive.file import Archive
+    from phasekit.runs.archive.start import Start
     from phasekit.runs.store.store import Store
     from phasekit.runs.sweeps.description import Sweep
-    from phasekit.runs.sweeps.task import Task
     from phasekit.runs.work.summary import Summary
 
 BACKENDS = ("local", "dask")
@@ -54,7 +53,7 @@ def run(
     Stop it however you like, and run it again: nothing that is finished is done twice. Exit status 1 if tasks failed
     or are broken, 130 if it was interrupted.
     """
-    from phasekit.runs.archive.start import fill, forget_archived, tasks_of
+    from phasekit.runs.archive.start import start_of
     from phasekit.runs.store.store import Store
     from phasekit.runs.sweeps.description import SweepErrors, load_sweep
 
@@ -70,30 +69,28 @@ def run(
     try:
         description = load_sweep(sweep, preset)
         folder = store or Path("build/runs") / description.name
-        tasks, archive = tasks_of(description, Store(folder), scratch=begin == "scratch")
+        start = start_of(description, Store(folder), scratch=begin == "scratch")
     except SweepErrors as errors:
         for mistake in errors.mistakes:
             print(f"error: {mistake}", file=sys.stderr)
         raise typer.Exit(WRONG_USAGE) from None
     _warn_of_few_seeds(description)
     if dry_run:
-        _foretell(description, tasks, archive, Store(folder), backend, jobs, threads, device, json)
+        _foretell(description, start, Store(folder), backend, jobs, threads, device, json)
         return
     from phasekit.runs.work.backends import DaskCluster, LocalProcesses
     from phasekit.runs.work.progress import watching
     from phasekit.runs.work.runner import run_sweep
 
     opened = Store.create(folder)
-    if begin == "scratch":
-        forget_archived(opened, tasks)
-    elif archive is not None and (copied := fill(opened, tasks, archive)):
-        print(f"{copied} of {len(tasks)} tasks are archived", file=sys.stderr)
+    if copied := start.prepare(opened):
+        print(f"{copied} of {len(start.tasks)} tasks are archived", file=sys.stderr)
     workers = DaskCluster(scheduler, threads or 1) if scheduler else LocalProcesses(jobs, threads, device)
     try:
         with watching() as monitor:
             summary = run_sweep(
                 description,
-                tasks,
+                start.tasks,
                 opened,
                 workers,
                 monitor,
@@ -132,8 +129,8 @@ def _check_cluster(backend: str, scheduler: str | None, jobs: int | None) -> Non
 
 
 def _foretell(
-    sweep: Sweep, tasks: list[Task], archive: Archive | None, store: Store, backend: str, jobs: int | None,
-    threads: int | None, device: str, json: bool,
+    sweep: Sweep, start: Start, store: Store, backend: str, jobs: int | None, threads: int | None, device: str,
+    json: bool,
 ) -> None:  # fmt: skip
     """Say how many tasks there are, what is done already, and what the rest should cost with these processes."""
     from phasekit.cli.output import working
@@ -143,7 +140,8 @@ def _foretell(
 
     names = store.names() if store.exists() else set()
     failed = store.failed() if store.exists() else set()
-    archived = set() if archive is None else {task.id for task in tasks if task.id in archive.tasks} - names
+    tasks, held = start.tasks, start.archive.tasks if start.archive else {}
+    archived = {task.id for task in tasks if task.id in held} - names
     missing = [task for task in tasks if task.id not in names | failed | archived]
     workers, threads = (1, threads or 1) if backend == "dask" else workers_and_threads(jobs, threads, device)
     with working("measuring a few steps"):

@@ -14,7 +14,7 @@ from phasekit.errors import InputError
 from phasekit.runs.archive.compare import compare, errors_of
 from phasekit.runs.archive.file import archive_of, read_archive, write_archive
 from phasekit.runs.archive.make import make_archive
-from phasekit.runs.archive.start import best_preset, came_from, fill, forget_archived, tasks_of
+from phasekit.runs.archive.start import best_preset, came_from, start_of
 from phasekit.runs.archive.verify import archives_in, load_archives, verify
 from phasekit.runs.procedures import Outcome
 from phasekit.runs.procedures.adam import AdamNetworks
@@ -51,14 +51,11 @@ procedure = {name = "tests.runs.probes:Probe"}
 def ran(file, folder, preset="quick", *, scratch=False):
     """Run a sweep as the command does; return its store, tasks and how many were computed."""
     sweep, store = load_sweep(file, preset), Store.create(folder)
-    tasks, archive = tasks_of(sweep, store, scratch=scratch)
-    if scratch:
-        forget_archived(store, tasks)
-    if archive is not None:
-        fill(store, tasks, archive)
-    summary = run_sweep(sweep, tasks, store, Here(), Silent())
+    start = start_of(sweep, store, scratch=scratch)
+    start.prepare(store)
+    summary = run_sweep(sweep, start.tasks, store, Here(), Silent())
     assert summary.status == 0
-    return store, tasks, summary.done
+    return store, start.tasks, summary.done
 
 
 @pytest.fixture(scope="module")
@@ -174,9 +171,9 @@ def test_thresholds_are_asked_for_once(archived, tmp_path, monkeypatch):
     assert ran(file, tmp_path / "second")[2] == 0
     sweep = load_sweep(file, "quick")
     shutil.rmtree(file.parent / "archive")
-    assert len(tasks_of(sweep, Store.open(tmp_path / "second"))[0]) == 10
+    assert len(start_of(sweep, Store.open(tmp_path / "second")).tasks) == 10
     with pytest.raises(AssertionError, match="asked again"):
-        tasks_of(sweep, Store(tmp_path / "third"))
+        start_of(sweep, Store(tmp_path / "third"))
 
 
 def changed(path):

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from phasekit.runs.archive.file import Archive, archive_of, read_archive, write_archive
-from phasekit.runs.archive.start import tasks_of, thresholds_of
+from phasekit.runs.archive.start import start_of
 from phasekit.runs.store.store import Finished, Store
 from phasekit.runs.sweeps.description import Sweep
-from phasekit.runs.sweeps.thresholds import Thresholds
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,16 @@ def make_archive(sweep: Sweep, store: Store, path: Path | None = None) -> Made:
     """
     path = path or archive_of(sweep.source, sweep.preset)
     before = read_archive(path).tasks if path.exists() else {}
-    tasks, _ = tasks_of(sweep, store, scratch=not path.exists())
+    start = start_of(sweep, store, scratch=not path.exists())
     there = store.names()
     found: dict[str, Finished] = {}
-    for task in tasks:
+    for task in start.tasks:
         if task.id in there and (kept := store.load(task.id)).record.get("archive") is None:
             found[task.id] = kept
         elif task.id in before:
             found[task.id] = before[task.id]
     arrays = {*sweep.archive, *(name for part in sweep.parts for name in part.archive)}
-    archive = Archive(sweep.name, sweep.preset or "full", sweep.about, found, Thresholds.read(thresholds_of(store)))
+    archive = Archive(sweep.name, sweep.preset or "full", sweep.about, found, start.thresholds)
     write_archive(archive, path, tuple(sorted(arrays)))
     added = sum(found[name] is not before.get(name) for name in found)
-    return Made(path, len(tasks), len(found), added, len(before.keys() - found.keys()), path.stat().st_size)
+    return Made(path, len(start.tasks), len(found), added, len(before.keys() - found.keys()), path.stat().st_size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from phasekit.errors import InputError
@@ -21,8 +22,38 @@ _FROM = "archive"
 _BY_SIZE = ("full", "medium", "quick")
 
 
-def tasks_of(sweep: Sweep, store: Store, *, scratch: bool = False) -> tuple[list[Task], Archive | None]:
-    """Return a sweep's tasks, and the archive that has results which the store lacks, if there is one.
+@dataclass(frozen=True)
+class Start:
+    """What a run begins with.
+
+    Attributes
+    ----------
+    tasks : of the sweep
+    thresholds : of the theory, that its tasks are at multiples of
+    archive : that has results which the store lacks, if there is one
+    scratch : whether what came from an archive is to be computed
+    """
+
+    tasks: list[Task]
+    thresholds: Thresholds
+    archive: Archive | None = None
+    scratch: bool = False
+
+    def prepare(self, store: Store) -> int:
+        """Bring a store to where the run starts; return how many results were copied from the archive.
+
+        They say in their records that they came from there. From scratch, such results are removed.
+        """
+        self.thresholds.write(_thresholds(store))
+        if self.scratch:
+            for task in self.tasks:
+                if store.has(task.id) and came_from(store, task.id):
+                    store.remove(task.id)
+        return 0 if self.archive is None else _fill(store, self.tasks, self.archive)
+
+
+def start_of(sweep: Sweep, store: Store, *, scratch: bool = False) -> Start:
+    """Return what a run of a sweep begins with. The store may not be there yet; nothing is written to it.
 
     Thresholds of the theory are those that the store or the archive remembers; others are computed.
 
@@ -31,25 +62,18 @@ def tasks_of(sweep: Sweep, store: Store, *, scratch: bool = False) -> tuple[list
     InputError
         As :func:`phasekit.runs.archive.file.read_archive`, and if the archive is another sweep's.
     """
-    remembered = thresholds_of(store)
-    known, archive = Thresholds.read(remembered), None
-    if not scratch and not remembered.exists():
+    known, archive = remembered(store), None
+    if not scratch and not _thresholds(store).exists():
         archive = _archive_for(sweep)
         known.add(archive.thresholds if archive else Thresholds())
     tasks = expand(sweep, known)
-    if store.exists():
-        known.write(remembered)
-    names = store.names() if store.exists() else set()
-    if scratch or all(task.id in names for task in tasks):
-        return tasks, None
-    return tasks, archive or _archive_for(sweep)
+    there = store.names() if store.exists() else set()
+    if scratch or all(task.id in there for task in tasks):
+        return Start(tasks, known, scratch=scratch)
+    return Start(tasks, known, archive or _archive_for(sweep))
 
 
-def fill(store: Store, tasks: Iterable[Task], archive: Archive) -> int:
-    """Copy results from an archive to a store, those that it lacks of these tasks; return how many.
-
-    They say in their records that they came from the archive.
-    """
+def _fill(store: Store, tasks: Iterable[Task], archive: Archive) -> int:
     lacking = [task for task in tasks if task.id in archive.tasks and not store.has(task.id)]
     outcomes = []
     for task in lacking:
@@ -59,14 +83,6 @@ def fill(store: Store, tasks: Iterable[Task], archive: Archive) -> int:
         name = f"{archive.sweep}.{archive.preset}"
         store.commit(hash_of(name.encode()), outcomes, {_FROM: name}, durable=False)
     return len(outcomes)
-
-
-def forget_archived(store: Store, tasks: Iterable[Task]) -> int:
-    """Remove from a store what was copied from an archive, so that it is computed; return how many."""
-    copied = [task.id for task in tasks if store.has(task.id) and came_from(store, task.id)]
-    for name in copied:
-        store.remove(name)
-    return len(copied)
 
 
 def came_from(store: Store, task: str) -> str | None:
@@ -99,6 +115,10 @@ def _archive_for(sweep: Sweep) -> Archive | None:
     return archive
 
 
-def thresholds_of(store: Store) -> Path:
-    """Return the file in which a store remembers what theory said."""
+def remembered(store: Store) -> Thresholds:
+    """Return what theory said when a store's sweep was expanded; nothing if the store doesn't know."""
+    return Thresholds.read(_thresholds(store))
+
+
+def _thresholds(store: Store) -> Path:
     return store.path / "thresholds.json"
