@@ -45,10 +45,11 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What became of it: the files that it wrote, or the error."""
+    """What became of it: the files that it wrote, or the error; wall time, and processor time of its process."""
 
     name: str
     seconds: float
+    processor: float
     files: tuple[str, ...] = ()
     error: str = ""
 
@@ -108,7 +109,8 @@ def figures(
             print(drawn.error, file=sys.stderr)
             failed.append(drawn.name)
         else:
-            write(f"{drawn.name} ({drawn.seconds:.1f} s{left}): {', '.join(drawn.files)}\n")
+            took = f"{drawn.seconds:.1f} s, {drawn.processor:.1f} s of a core"
+            write(f"{drawn.name} ({took}{left}): {', '.join(drawn.files)}\n")
             if changed:
                 stamps[drawn.name].touch()
     if failed:
@@ -146,14 +148,17 @@ def _draw_all(drawings: Sequence[Drawing], jobs: int) -> Iterator[Drawn]:
 
 def draw(drawing: Drawing) -> Drawn:
     """Run a script. One that is broken must not keep the others from being drawn: its error is returned."""
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), time.process_time()
+    files: list[Path] = []
+    error = ""
     try:
         with contextlib.redirect_stdout(io.StringIO()) if drawing.quiet else contextlib.nullcontext():
             main: Callable[[Path, Preset], list[Path]] = load(drawing.script).main
             files = main(drawing.out, drawing.preset)
     except (Exception, SystemExit):
-        return Drawn(drawing.name, time.perf_counter() - begun, error=traceback.format_exc().rstrip())
-    return Drawn(drawing.name, time.perf_counter() - begun, tuple(map(str, files)))
+        error = traceback.format_exc().rstrip()
+    seconds, processor = time.perf_counter() - begun, time.process_time() - used
+    return Drawn(drawing.name, seconds, processor, tuple(map(str, files)), error)
 
 
 def _progress(
