@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 VARIABLES = ("copying_share", "loss", "action", "c1", "cG", "a1", "aG")
+#: Phases as the table defines them.
+_MEANING = {"pooling": "pooling: g²/q below 1/2", "copying": "copying: g²/q at least 1/2"}
 
 
 @takes_model()
@@ -41,6 +43,11 @@ def diagram(
     json: JsonOption = False,
 ) -> None:
     """Draw a phase diagram: which minimum of the action wins where, and the transition lines between.
+
+    Copying is where at least half of the attention pattern's squared weight is on the copied position, g²/q ≥ 1/2 (g:
+    its mean weight, q: mean sum of a row's squared weights); pooling is where less is. P2 of linear attention is that
+    place. A jump P_star may end short of it or beyond, and a crossover is smooth: its steepest point P_x (the largest
+    d ln g/d ln P) and P_half of `compare` (loss 1/2) are other conventions and lie elsewhere.
 
     Writes diagram.nc (everything, labelled), diagram.png and diagram.pdf, diagram.csv (a row per grid point) and, if
     P is an axis, diagram-lines.csv (the transitions). Exit status 1 if a minimum didn't converge, or a
@@ -85,7 +92,7 @@ def diagram(
             }
         )
     else:
-        rows = [(phase, f"{share:.1%}") for phase, share in shares.items()]
+        rows = [(_MEANING.get(phase, phase), f"{share:.1%}") for phase, share in shares.items()]
         rows.append(("more than one minimum", f"{coexisting:.1%}"))
         rows.append(("not converged", f"{unconverged} points"))
         rows += [("transitions not found", f"{lost} models")] if lost else []

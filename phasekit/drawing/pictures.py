@@ -39,6 +39,8 @@ _LAWS = {
     "wide_vocabulary_pair": r"$1 \ll t \ll L^{2-n}$",
     "scarce_data": r"$t \ll 1$",
 }
+#: The line where copying begins.
+_COPYING: dict[str, Any] = {"linestyle": "-", "color": "black", "linewidth": 0.6}
 _NO_PATTERN = "0.85"
 _SMALLEST_NAMED = 0.05
 _LOGARITHMIC_FROM = 10.0  # an axis whose ends differ by at least this factor is drawn logarithmically
@@ -90,9 +92,10 @@ def draw_phase_diagram(axes: Axes, diagram: xr.Dataset, x: str, y: str, show: st
 
 
 def name_phases(axes: Axes, diagram: xr.Dataset, x: str, y: str) -> None:
-    """Write each phase's name into the middle of its largest part; explain grey in the legend if there is any.
+    """Write each phase's name into the middle of its largest part, and draw where copying begins: g²/q = 1/2.
 
-    A phase is named where at least a twentieth of the grid belongs to it.
+    A phase is named where at least a twentieth of the grid belongs to it. Grey is explained in the legend if there is
+    any. Where P2 is a transition line, it is that place already; a jump across it is drawn as P_star.
     """
     from scipy.ndimage import distance_transform_edt
 
@@ -105,8 +108,26 @@ def name_phases(axes: Axes, diagram: xr.Dataset, x: str, y: str) -> None:
         row, column = np.unravel_index(depth.argmax(), depth.shape)
         at = float(diagram[x][column]), float(diagram[y][row])
         axes.text(*at, name, ha="center", va="center", fontsize=7, color="white" if name == "pooling" else "black")
+    if "P" in (x, y) and "line_P2" not in diagram:
+        along = y if x == "P" else x
+        P = _where_copying_begins(diagram, along)
+        if np.isfinite(P).any():
+            _line(axes, diagram[along].to_numpy(), P, x == "P", _COPYING, "$g^2/q = 1/2$")
     if (phase == 0).any():
         axes.fill([], [], color=_NO_PATTERN, label="no pattern")
+
+
+def _where_copying_begins(diagram: xr.Dataset, along: str) -> NDArray[np.float64]:
+    """Return the first P where g²/q passes 1/2, for each value of the other axis; NaN if it jumps there, or nowhere."""
+    P, share = diagram["P"].to_numpy(), diagram["copying_share"].transpose(along, "P").to_numpy()
+    jump = diagram["line_P_star"].to_numpy() if "line_P_star" in diagram else np.full(len(share), np.nan)
+    found = np.full(len(share), np.nan)
+    for row, values in enumerate(share):
+        passed = np.flatnonzero((values[:-1] < 0.5) & (values[1:] >= 0.5))
+        if passed.size and not P[passed[0]] <= jump[row] <= P[passed[0] + 1]:
+            ends = slice(passed[0], passed[0] + 2)
+            found[row] = np.exp(np.interp(0.5, values[ends], np.log(P[ends])))
+    return found
 
 
 def draw_scaling_law(axes: Axes, law: xr.Dataset) -> None:

@@ -487,3 +487,10 @@ def test_long_work_is_told_where_there_is_no_terminal(capsys, monkeypatch):
     told = capsys.readouterr().err.splitlines()
     assert 2 <= len(told) <= 5
     assert all(line.startswith("counting: 0.") and line.endswith("s so far") for line in told)
+
+
+def test_a_diagram_says_and_draws_what_copying_is(phasekit, tmp_path):
+    out = phasekit("diagram", "-V", 8, "--x", "L=6..12 in 4", "--y", "P=20..300 in 6", "-o", tmp_path).out
+    assert "copying: g²/q at least 1/2" in out
+    assert "g²/q ≥ 1/2" in phasekit("diagram", "--help").out
+    assert "the largest d ln g/d ln P" in phasekit("transitions", "-V", 8, "-L", 8).out

@@ -5,7 +5,10 @@ import pytest
 import xarray as xr
 
 from phasekit.drawing import plotting
-from phasekit.drawing.pictures import draw_local_exponent, draw_phase_diagram, draw_scaling_law
+from phasekit.drawing.pictures import draw_local_exponent, draw_phase_diagram, draw_scaling_law, name_phases
+from phasekit.model import Model
+from phasekit.theory.diagram import phase_diagram
+from phasekit.theory.minima import find_minima
 
 P, L = np.array([10.0, 100.0, 1000.0]), np.array([16.0, 64.0])
 
@@ -78,3 +81,15 @@ def test_scaling_law_and_its_exponent():
     np.testing.assert_array_equal(lower.lines[0].get_ydata(), np.full(9, 1.5))
     np.testing.assert_allclose(lower.lines[1].get_ydata(), np.full(9, 2.0), rtol=1e-12)
     assert lower.get_ylabel() == r"$d\,\ln P_1 / d\,\ln L$"
+
+
+def test_copying_begins_where_the_share_passes_a_half_but_not_where_it_jumps():
+    """L = 8 crosses over; L = 64 jumps across 1/2 at P*, which is drawn already."""
+    found = phase_diagram(Model(V=8, L=8).grid(P=np.geomspace(20, 3000, 60), L=[8, 64]))
+    with plotting.style():
+        _, axes = plotting.new_figure()
+        name_phases(axes, found, "L", "P")
+    at, P = lines(axes)["$g^2/q = 1/2$"]
+    np.testing.assert_array_equal(at, [8, 64])
+    assert np.isnan(P[1])
+    assert find_minima(Model(V=8, L=8, P=float(P[0]))).copying_share[0] == pytest.approx(0.5, abs=0.01)

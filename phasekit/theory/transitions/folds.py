@@ -22,7 +22,9 @@ from phasekit.theory.transitions.curve import StationaryCurves
 from phasekit.theory.transitions.passage import Passage, State, Threshold, phase_of, state_at
 
 EQUAL_ACTIONS = Threshold("P_star", "$P^*$", "where both minima have the same action")
-STEEPEST = Threshold("P_x", r"$P_\times$", "steepest point of the crossover")
+STEEPEST = Threshold(
+    "P_x", r"$P_\times$", "steepest point of the crossover: the largest d ln g/d ln P (g: copy overlap)"
+)
 #: In the evidence of a jump, where the action has them.
 _ESTIMATES = ("P_star_error", "P_star_with_fluctuations")
 
