@@ -1,10 +1,15 @@
 """What the README shows and states is what the code does."""
 
+import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from figures._sweeps import networks
+from figures.agreement._agreement import adam_rows, sgld_rows, theory
+from phasekit.drawing.presets import LARGEST
 from phasekit.model import Model
 from phasekit.theory.scaling import scaling_law
 from phasekit.theory.transitions import find_transitions
@@ -41,3 +46,35 @@ def test_numbers_of_the_jump():
 def test_the_two_commands_are_targets(name):
     assert f"make {name}" in README
     assert re.search(rf"^{name}:", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+@pytest.fixture
+def compared(tmp_path):
+    """The largest relative deviation of the loss from theory in the archived networks of C4, in percent, rounded up."""
+    preset = replace(LARGEST, runs=tmp_path)
+
+    def largest(estimator):
+        away = []
+        for model, rows in networks(preset, "agreement").items():
+            adam = rows["procedure"] == "adam"
+            found = adam_rows(model, rows[adam]) if estimator == "map" else sgld_rows(rows[~adam])
+            side = rows.groupby("P")["ratio"].first()
+            sizes = [P for P in found["P"].unique() if estimator == "map" or side[P] > 1]
+            loss = found[found["quantity"] == "loss"].set_index("P")["mean"]
+            expected = theory(model, tuple(sizes), estimator)
+            expected = expected[expected["quantity"] == "loss"].set_index("P")["theory"]
+            away += (loss[sizes] / expected[sizes] - 1).abs().dropna().tolist()
+        assert len(away) > 10
+        return math.ceil(100 * max(away))
+
+    return largest
+
+
+@pytest.mark.slow
+def test_adam_is_as_near_the_theory_as_it_says(compared):
+    assert f"for Adam within {compared('map')} % of the loss" in README
+
+
+@pytest.mark.nightly
+def test_sgld_is_as_near_the_theory_as_it_says(compared):
+    assert f"for SGLD within {compared('posterior')} % above the thresholds" in README
