@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import xarray as xr
 from phasekit.checkpoint import Pause
 from phasekit.checks import distinct, whole_number
 from phasekit.errors import InputError
+from phasekit.evidence.visited import Visited
 from phasekit.model import Model
 from phasekit.samplers import Diagnosis, Method, Samples, diagnose, sample
 from phasekit.samplers.chains import Progress, check_draws
@@ -135,6 +137,7 @@ def hysteresis_loop(
     seed: int = 0,
     dtype: str = "float64",
     device: str = "auto",
+    checkpoint: str | Path | None = None,
     pause: Pause | None = None,
     progress: Progress | None = None,
 ) -> Loop:
@@ -152,8 +155,10 @@ def hysteresis_loop(
         At each P, as in :func:`phasekit.samplers.sample`. The fewer, the faster the loop is gone around.
     data_seeds, members, seed, dtype, device
         As in :func:`phasekit.samplers.sample`; ``members`` chains on each data set and way.
+    checkpoint : path, optional
+        A file (.npz) to resume from if it exists, to the last bit, and to save the visited sizes to.
     pause : callable, optional
-        Called now and then, to stop by raising; there is nothing to save.
+        Called now and then with a function that saves the checkpoint; it may stop by raising.
     progress : callable, optional
         Called after each P with (sizes done, sizes in all), both ways counted.
 
@@ -170,13 +175,16 @@ def hysteresis_loop(
     for value in ascending:
         check_room(model.at(P=value))
     check_draws(whole_number("draws", draws, 1), 2 * len(ascending) * members * len(distinct("data_seeds", data_seeds)))
-    ways, done = [], 0
+    run = {"model": model.at(P=None).describe(), "P": ascending, "method": method.describe(), "draws": draws,
+           "thin": thin, "warmup": warmup, "data_seeds": list(data_seeds), "members": members, "seed": seed,
+           "dtype": dtype}  # fmt: skip
+    visited, ways, done = Visited(checkpoint, run), [], 0
     for direction in DIRECTIONS:
         along = ascending if direction == "up" else ascending[::-1]
         samples: Samples | None = None
-        visited = []
+        draws_along = []
         for value in along:
-            samples = sample(
+            samples = visited.get(f"{direction} {value}") or sample(
                 model.at(P=value),
                 method,
                 draws=draws,
@@ -189,14 +197,23 @@ def hysteresis_loop(
                 seed=seed,  # the start's name is part of a chain's key: no chain repeats the noise of another way
                 dtype=dtype,
                 device=device,
-                pause=pause,
+                pause=None if pause is None else (lambda _: pause(visited.save)),
             )
-            visited.append(samples.posterior.drop_vars(["start", "P"]))
+            visited.add(f"{direction} {value}", samples)
+            draws_along.append(_labelled(samples.posterior, draws, data_seeds))
             done += 1
             if progress is not None:
                 progress(done, 2 * len(ascending))
-        ways.append(xr.concat(visited, xr.Variable("P", np.array(along))).sortby("P"))
+        ways.append(xr.concat(draws_along, xr.Variable("P", np.array(along))).sortby("P"))
     return Loop(model.at(P=None), xr.concat(ways, xr.Variable("direction", np.array(DIRECTIONS))))
+
+
+def _labelled(posterior: xr.Dataset, draws: int, data_seeds: Sequence[int]) -> xr.Dataset:
+    """Return draws with the labels that are the same all along a way."""
+    chains = np.arange(posterior.sizes["chain"])
+    labels: dict[str, Any] = {"draw": np.arange(draws), "number": ("chain", chains)}
+    labels["data_seed"] = ("dataset", np.array(data_seeds))
+    return posterior.reset_coords(drop=True).assign_coords(chain=chains, **labels)
 
 
 def _joined(model: Model, data: xr.Dataset) -> Samples:

@@ -153,3 +153,28 @@ def test_a_diverging_chain_fails_its_task_with_its_name(run):
     ((kind, message),) = summary.failed.values()
     assert kind == "ChainDiverged"
     assert "start uniform" in message
+
+
+def test_a_loop_that_is_stopped_goes_on_at_the_size_where_it_was(tmp_path, monkeypatch):
+    settings = {"sizes": [0.5, 1, 2], "draws": 20, "thin": 2, "warmup": 110, "members": 2}
+    procedure = get_procedure({"name": "hysteresis", **settings})
+    whole = procedure.run(CASES[:1], Workplace())
+    looks = []
+
+    def stop_at_the_fourth_size(place):
+        looks.append(None)
+        return len(looks) == 4  # a look at each size: 150 updates
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Workplace, "must_stop", stop_at_the_fourth_size)
+        with pytest.raises(Stopped):
+            procedure.run(CASES[:1], Workplace(checkpoint=tmp_path / "state.npz"))
+    with np.load(tmp_path / "state.npz") as saved:
+        assert {name.partition(" posterior")[0] for name in saved.files if name.endswith(" U")} == {
+            "up 10", "up 20", "up 40"
+        }  # fmt: skip
+    assert same(procedure.run(CASES[:1], Workplace(checkpoint=tmp_path / "state.npz")), whole)
+    place = Workplace(checkpoint=tmp_path / "state.npz")
+    other = get_procedure({"name": "hysteresis", **settings, "seed": 1})
+    assert not same(other.run(CASES[:1], place), whole)
+    assert any("belongs to a run with other seed" in note for note in place.notes)

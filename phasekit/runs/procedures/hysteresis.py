@@ -96,19 +96,22 @@ class Hysteresis(SampledHeads):
         from phasekit.evidence import hysteresis_loop
 
         model = cases[0][0]
-        loop = hysteresis_loop(
-            model,
-            self.sizes_of(model),
-            self.method(),
-            draws=self.draws,
-            thin=self.thin,
-            warmup=self.warmup,
-            data_seeds=[seed for _, seed in cases],
-            members=self.members,
-            seed=self.seed,
-            dtype=self.dtype,
-            device=place.device,
-            pause=place.pause,
+        loop = place.resuming(
+            lambda: hysteresis_loop(
+                model,
+                self.sizes_of(model),
+                self.method(),
+                draws=self.draws,
+                thin=self.thin,
+                warmup=self.warmup,
+                data_seeds=[seed for _, seed in cases],
+                members=self.members,
+                seed=self.seed,
+                dtype=self.dtype,
+                device=place.device,
+                checkpoint=place.checkpoint,
+                pause=place.pause,
+            )
         )
         return [self._outcome(loop, d) for d in range(len(cases))]
 
