@@ -56,7 +56,9 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def with_error(value: float, error: float) -> str:
-    """Return "value ± error" with the error to two digits; the plain value if the error isn't known."""
+    """Return "value ± error" with the error to two digits; the plain value if the error isn't known, "" for NaN."""
+    if math.isnan(value):
+        return ""
     if not (math.isfinite(error) and error > 0):
         return f"{value:.5g}"
     digits = max(0, 1 - math.floor(math.log10(error)))

@@ -1,7 +1,9 @@
 """Settings of property tests: the same examples in every run, unless the nightly job asks for new ones."""
 
 import getpass
+import importlib.util
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -16,3 +18,14 @@ settings.load_profile("fixed")
 _instructions = os.environ.get("ATEN_CPU_CAPABILITY", "own")
 _compiled = Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}_{_instructions}"
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(_compiled))
+
+# PHASEKIT_SEED_SHIFT=N gives every test other random numbers: none may pass by its seed.
+if int(os.environ.get("PHASEKIT_SEED_SHIFT", "0")):
+    _folder = str(Path(__file__).parent / "shifted")
+    os.environ["PYTHONPATH"] = os.pathsep.join([_folder, *filter(None, [os.environ.get("PYTHONPATH")])])
+    sys.path.insert(0, _folder)
+    sys.modules.pop("sitecustomize", None)
+    import sitecustomize
+
+    if importlib.util.find_spec("torch"):
+        sitecustomize.shift_torch()

@@ -3,7 +3,8 @@
 V = 8. P in multiples of P0, where aG of the theory passes 0.1 (P* where it jumps). The theory is that of many
 positions; at finite L fluctuations of the mean field smear the passage. Upper panel: the gap of aG; lower panel: the
 same gap as a relative shift of P, gap/(d aG/d ln P), because the passage itself gets steeper with L. Lines: powers of L
-fitted from L = 16 on. Where theory has a second, metastable minimum, chains start in the global one.
+fitted from L = 16 on, where the gap is seen there. Where theory has a second, metastable minimum, chains start in the
+global one.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullFormatter, NullLocator
+from scipy.optimize import curve_fit
 
 from figures._sweeps import networks
 from figures._tables import with_error, write_page
 from figures._theory import passing
 from figures.posterior._posteriors import over_data, theory_rows, well_rows
-from phasekit.drawing.plotting import LABELS, new_figure, save, style
+from phasekit.drawing.plotting import LABELS, draw_networks, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
 FITTED = 16
 #: Half the relative distance over which d aG/d ln P is taken.
 APART = 0.01
+#: A power is fitted if the gap at the first length is so many errors wide.
+SEEN = 2.0
+#: Points at one L are drawn at factors so far apart.
+ASIDE = 0.025
 
 
 def main(out: Path, preset: Preset) -> list[Path]:
@@ -46,7 +52,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
         sizes = np.unique(rows["L"])
         panels[1].set_xticks(sizes, [str(L) for L in sizes])
         panels[1].xaxis.set_minor_locator(NullLocator())
-        panels[0].set_title(f"softmax attention, $V$ = {next(iter(sampled)).V}", loc="left")
+        panels[0].set_title(f"softmax posterior, $V$ = {next(iter(sampled)).V}", loc="left")
         panels[0].legend(loc="upper right")
         table = pd.concat([rows.assign(kind="gap"), powers.assign(kind="power")], ignore_index=True)
         files = save(figure, table, out / "size_dependence")
@@ -83,8 +89,9 @@ def power_rows(rows: pd.DataFrame) -> pd.DataFrame:
     found = []
     for ratio, part in rows[rows["L"] >= FITTED].groupby("ratio"):
         for name in ("gap", "shift"):
-            known = part[part[name] > 0]
-            if len(known) < 2:
+            known = part[part[name].notna()]
+            at_first = known[known["L"] == FITTED]
+            if len(known) < 3 or not (at_first[name] > SEEN * at_first[f"{name}_error"]).any():
                 continue
             value, error, prefactor = _power(known["L"], known[name], known[f"{name}_error"])
             found.append(
@@ -94,20 +101,22 @@ def power_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _power(L: pd.Series, y: pd.Series, error: pd.Series) -> tuple[float, float, float]:
-    """Fit ln y = ln prefactor + exponent ln L, weighted; return exponent, its standard error, prefactor."""
-    (exponent, constant), covariance = np.polyfit(np.log(L), np.log(y), 1, w=y / error, cov="unscaled")
-    return float(exponent), float(np.sqrt(covariance[0, 0])), float(np.exp(constant))
+    """Fit y = prefactor·(L/FITTED)^exponent to values of either sign; return exponent, its error, prefactor."""
+    (prefactor, exponent), covariance = curve_fit(
+        lambda L, prefactor, exponent: prefactor * (L / FITTED) ** exponent,
+        L.to_numpy(float), y.to_numpy(float), (y.max(), -2.0), error.to_numpy(float), absolute_sigma=True,
+    )  # fmt: skip
+    return float(exponent), float(np.sqrt(covariance[1, 1])), float(prefactor)
 
 
 def _draw(axes: Axes, name: str, rows: pd.DataFrame, powers: pd.DataFrame) -> None:
     for k, (ratio, part) in enumerate(rows.groupby("ratio")):
-        axes.errorbar(
-            part["L"], part[name], yerr=part[f"{name}_error"], color=f"C{k}", linestyle="none", marker="os^"[k % 3],
-            markerfacecolor="white", markersize=3.5, elinewidth=0.8, label=f"$P/P_0$ = {ratio:g}",
-        )  # fmt: skip
+        x, error = part["L"] * (1 + ASIDE * (k - 1)), part[f"{name}_error"]
+        look = {"color": f"C{k}", "marker": "os^"[k % 3], "markersize": 3.5, "label": f"$P/P_0$ = {ratio:g}"}
+        draw_networks(axes, x, part[name], error=error, **look)
         for law in powers[(powers["ratio"] == ratio) & (powers["quantity"] == name)].itertuples():
-            L = np.geomspace(FITTED, rows["L"].max(), 20)
-            axes.plot(L, law.prefactor * L**law.exponent, color=f"C{k}", linewidth=0.8)
+            L = np.geomspace(FITTED, rows["L"].max(), 200)
+            axes.plot(L, law.prefactor * (L / FITTED) ** law.exponent, color=f"C{k}", linewidth=0.8)
     axes.axhline(0, color="0.6", linewidth=0.7, zorder=0)
     axes.yaxis.set_minor_formatter(NullFormatter())
 

@@ -94,7 +94,7 @@ def _for_people(table: pd.DataFrame) -> pd.DataFrame:
             **{name: table[name] for name in ("score", "L", "P", "branch")},
             "": table["quantity"],
             "theory": [f"{v:.5g}" for v in table["theory"]],
-            "HMC": [_mean(*row) for row in table[["mean", "error"]].to_numpy()],
+            "HMC": [with_error(*row) for row in table[["mean", "error"]].to_numpy()],
             "mcse": [f"{v:.1g}" for v in table["mcse"]],
             "difference, %": [f"{v:.2g}" for v in 100 * (table["mean"] / table["theory"] - 1)],
             "data sets": table["data"],
@@ -105,10 +105,10 @@ def _for_people(table: pd.DataFrame) -> pd.DataFrame:
 
 def _steps_for_people(table: pd.DataFrame) -> pd.DataFrame:
     columns = {
-        **{f"step {step}": [_mean(*row) for row in table[[f"mean {step}", f"mcse {step}"]].to_numpy()]
+        **{f"step {step}": [with_error(*row) for row in table[[f"mean {step}", f"mcse {step}"]].to_numpy()]
            for step in _steps(table)},
-        "zero step": [_mean(*row) for row in table[["zero", "zero_error"]].to_numpy()],
-        "HMC": [_mean(*row) for row in table[["mean HMC", "mcse HMC"]].to_numpy()],
+        "zero step": [with_error(*row) for row in table[["zero", "zero_error"]].to_numpy()],
+        "HMC": [with_error(*row) for row in table[["mean HMC", "mcse HMC"]].to_numpy()],
         "z": [f"{v:.2f}" for v in table["z"]],
         "χ² of the steps (1)": [f"{v:.2g}" if np.isfinite(v) else "" for v in table["chi2"]],
     }  # fmt: skip
@@ -120,7 +120,3 @@ def _steps(table: pd.DataFrame) -> list[str]:
     return [
         str(name).removeprefix("mean ") for name in table.dropna(axis=1, how="all") if str(name).startswith("mean 0")
     ]
-
-
-def _mean(value: float, error: float) -> str:
-    return "" if np.isnan(value) else with_error(value, error)

@@ -1,8 +1,8 @@
 """The posterior of SSA on both sides of its endpoint, V = 8, L = 64 (n_c = 1.44): smooth, a small jump, a large one.
 
-Lines: the row-level mean field, all branches. Points: Hamiltonian Monte Carlo on one data set; the mean over the chains
-from each end, with its standard error over chains. Ends are never averaged: where they stay apart, two wells coexist.
-Crosses: chains that have not mixed.
+Lines: the row-level mean field, all branches. Points: chains of Hamiltonian Monte Carlo on one data set, each with the
+Monte Carlo error of its mean, from the two ends (drawn beside each other); where these stay apart, two wells coexist.
+Crosses: chains that together have not mixed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from figures._sweeps import networks
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RANGE = (0.6, 1.6)
+#: Chains from the two ends are drawn at this relative distance from their P.
+ASIDE = 0.008
 TICKS = (700, 1000, 1500, 2000, 3000, 4000, 5000, 7000)
 STARTS = {"uniform": ("v", "C0"), "copy": ("^", "C1")}
 
@@ -50,14 +51,15 @@ def main(out: Path, preset: Preset) -> list[Path]:
 def _panel(axes: Axes, model: Model, chains: pd.DataFrame, preset: Preset) -> pd.DataFrame:
     n, found = model.score.numbers["n"], find_transitions(model, "posterior")
     (passage,) = found.passages
-    sampled = ends(chains)
+    sampled = chains[["P", "data_seed", "start", "number", "aG", "aG_mcse", "verdict"]]
     theory = theory_lines(found, [passage.P * factor for factor in RANGE], preset).query("quantity == 'aG'")
     for branch, part in pieces(theory):
         draw_theory(axes, part["P"], part["theory"], branch=branch, color="0.3")
     for (start, verdict), part in sampled.groupby(["start", "verdict"]):
         marker, colour = STARTS[str(start)]
         marker = "x" if verdict == NOT_MIXED else marker
-        draw_networks(axes, part["P"], part["mean"], error=part["error"], marker=marker, color=colour, markersize=3.5)
+        x = part["P"] * (1 + ASIDE * (1 if start == "copy" else -1))
+        draw_networks(axes, x, part["aG"], error=part["aG_mcse"], marker=marker, color=colour, markersize=3.5)
     axes.set(xlabel=LABELS["P"], ylim=(0, None), xscale="log")
     axes.set_xticks([P for P in TICKS if RANGE[0] <= P / passage.P <= RANGE[1]])
     axes.xaxis.set_major_formatter("{x:.0f}")
@@ -65,10 +67,3 @@ def _panel(axes: Axes, model: Model, chains: pd.DataFrame, preset: Preset) -> pd
     mark_passages(axes, found)
     axes.set_title(f"SSA posterior, $n$ = {n:g}: {passage.kind}", loc="left")
     return pd.concat([theory.assign(kind="theory"), sampled.assign(kind="HMC")], ignore_index=True).assign(n=n)
-
-
-def ends(chains: pd.DataFrame) -> pd.DataFrame:
-    """Return mean aG and its standard error over the chains from each end: P, start, mean, error, chains, verdict."""
-    groups = chains.groupby(["P", "start"], as_index=False)
-    found = groups.agg(mean=("aG", "mean"), error=("aG", "std"), chains=("aG", "size"), verdict=("verdict", "first"))
-    return found.assign(error=found["error"] / np.sqrt(found["chains"]))
