@@ -26,7 +26,7 @@ def sections(points: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def summary(points: pd.DataFrame) -> pd.DataFrame:
-    """Return per score, estimator, side of the threshold and quantity: points, |difference|, |σ| ≤ 3."""
+    """Return per score, estimator, side of the threshold and quantity: points, |difference|, |σ| ≤ 3, χ²."""
     rows = []
     sides = np.where(points["ratio"] < 1, "below", "above")
     groups = points.assign(side=sides).groupby(["score", "estimator", "quantity", "side"], sort=False)
@@ -44,6 +44,7 @@ def summary(points: pd.DataFrame) -> pd.DataFrame:
                 "median": size.median(),
                 "largest": size.max(),
                 "within": int((known["sigma"].abs() <= 3).sum()),
+                "chi2": (known["sigma"] ** 2).sum(),
             }
         )
     return pd.DataFrame(rows)
@@ -61,6 +62,10 @@ def summary_text(table: pd.DataFrame) -> pd.DataFrame:
             "median |difference|": [_percent(value) for value in table["median"]],
             "largest": [_percent(value) for value in table["largest"]],
             "within 3 standard errors": table["within"],
+            "χ²": [
+                f"{chi2:.0f} of {n - u}" if n > u else ""
+                for chi2, n, u in table[["chi2", "points", "unknown"]].to_numpy()
+            ],
         }
     )
 
@@ -81,6 +86,8 @@ def notes(points: pd.DataFrame) -> list[str]:
         f"SGLD's steps are shares of the inverse of the energy's stiffest curvature, at most {LONGEST:g} in units of "
         "the prior; its bias, of first order in the step, is extrapolated away. The column 'step' is the longest.",
         "c1 and cG of linear attention under the posterior are root mean squares.",
+        "χ²: sum of squared deviations in standard errors, over so many points. Standard errors of a few data sets are "
+        "rough; a χ² many times the number of points says that a difference, however small, is there.",
         "Points without a percentage: theory and runs are both exactly 0 (or chains disagree).",
     ]
 

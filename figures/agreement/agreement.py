@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import NullFormatter, NullLocator
 
 from figures._tables import write_page
 from figures.agreement._agreement import all_comparisons, theory
 from figures.agreement._agreement_tables import METHODS, notes, sections
+from figures.posterior._posteriors import theory_lines
 from phasekit.drawing.plotting import LABELS, PAGE, draw_networks, draw_theory, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.model import Estimator, Model
+from phasekit.theory.transitions import find_transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 ORDER = {"linear": "cG", "softmax": "aG"}
 TICKS = {"linear": (0.5, 1, 2, 4), "softmax": (0.5, 1, 2)}
 COLUMNS: tuple[Estimator, ...] = ("map", "posterior")
-#: P over the threshold where lines begin and end; the posterior of softmax takes a second each.
+#: P over the threshold where lines begin and end.
 RANGE = {"linear": (0.4, 7.0), "softmax": (0.4, 2.5)}
 #: Between these multiples of P1 fluctuations of linear attention are too large for their Gaussian approximation.
 CRITICAL = (0.7, 1.49)
@@ -47,9 +48,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
     lines = pd.concat(list(lines_of(points, preset)), ignore_index=True)
     sizes = [(int(V), int(L)) for V, L in points[["V", "L"]].drop_duplicates().sort_values(["V", "L"]).to_numpy()]
     with style():
-        figure, panels = new_figure(
-            4, 2, width=PAGE, height=8.0, sharex="row", sharey="row", height_ratios=[1.3, 1.0, 1.3, 1.0]
-        )
+        figure, panels = new_figure(4, 2, width=PAGE, height=8.0, sharey="row", height_ratios=[1.3, 1.0, 1.3, 1.0])
         for k, (score, order) in enumerate(ORDER.items()):
             for estimator, upper, lower in zip(COLUMNS, *panels[2 * k : 2 * k + 2], strict=True):
                 line, here = (t[(t["score"] == score) & (t["estimator"] == estimator)] for t in (lines, points))
@@ -60,10 +59,10 @@ def main(out: Path, preset: Preset) -> list[Path]:
                 lower.set_xlabel(f"$P$ / {THRESHOLDS[score]} of the {estimator}")
             panels[2 * k, 0].set_ylabel(LABELS[order])
             panels[2 * k + 1, 0].set_ylabel("loss off theory (%)")
-            panels[2 * k, 0].set_xscale("log")
-            panels[2 * k, 0].set_xticks(TICKS[score], [str(tick) for tick in TICKS[score]])
-            panels[2 * k, 0].xaxis.set_minor_locator(NullLocator())
-            panels[2 * k, 0].xaxis.set_minor_formatter(NullFormatter())
+            for axes in panels[2 * k : 2 * k + 2].flat:
+                axes.set(xscale="log", xlim=RANGE[score])
+                axes.set_xticks(TICKS[score], [str(tick) for tick in TICKS[score]])
+                axes.minorticks_off()
         handles, labels = panels[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=5)
         files = save(figure, pd.concat([points.assign(kind="runs"), lines.assign(kind="theory")]), out / "agreement")
@@ -72,12 +71,15 @@ def main(out: Path, preset: Preset) -> list[Path]:
 
 def lines_of(points: pd.DataFrame, preset: Preset) -> Iterator[pd.DataFrame]:
     """Yield the theory's lowest branch of every model and estimator that has points, at more P."""
-    for (score, estimator, V, L, at), part in points.groupby(["score", "estimator", "V", "L", "threshold"], sort=False):
+    for score, estimator, V, L, at in points.groupby(["score", "estimator", "V", "L", "threshold"], sort=False).groups:
         model = Model(V=int(V), L=int(L), score=str(score))
-        slow = (score, estimator) == ("softmax", "posterior")
-        P = at * np.geomspace(*RANGE[str(score)], preset.slow_points // 2 if slow else preset.points)
-        more = theory(model, tuple(P.tolist()), estimator).assign(ratio=lambda rows, at=at: rows["P"] / at)
-        rows = pd.concat([more, part[["P", "ratio", "quantity", "theory"]]], ignore_index=True).sort_values("P")
+        ends = [at * end for end in RANGE[str(score)]]
+        if model.score.normalised:
+            rows = theory_lines(find_transitions(model, estimator), ends, preset).query("branch == 'global'")
+        else:
+            P = np.union1d(np.geomspace(ends[0], ends[1], preset.points), [at])
+            rows = theory(model, tuple(P.tolist()), estimator).assign(piece=1)
+        rows = rows.assign(ratio=rows["P"] / at)
         if (score, estimator) == ("linear", "posterior"):
             critical = rows["ratio"].between(*CRITICAL) & rows["quantity"].isin(["c1", "cG"])
             rows["theory"] = rows["theory"].mask(critical)
@@ -88,7 +90,8 @@ def _draw(axes: Axes, lines: pd.DataFrame, points: pd.DataFrame, sizes: list[tup
     """Draw an order parameter: a colour for each size."""
     for k, (V, L) in enumerate(sizes):
         line, here = (t[(t["V"] == V) & (t["L"] == L)] for t in (lines, points))
-        draw_theory(axes, line["ratio"], line["theory"], color=f"C{k % 7}", linewidth=1.0)
+        for _, piece in line.groupby("piece"):
+            draw_theory(axes, piece["ratio"], piece["theory"], color=f"C{k % 7}", linewidth=1.0)
         draw_networks(
             axes, here["ratio"], here["mean"], error=here["error"], color=f"C{k % 7}", marker=marker, markersize=3.2,
             label=f"$V$ = {V}, $L$ = {L}",

@@ -69,7 +69,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
         ("Rate of approach: fitted slope in 1/d, and the first order predicted from Gaussian G", rates_text(rates)),
     ]
     notes = [
-        "jumps: P of equal energy, ± standard error over data sets; theory is that of infinite data",
+        "jumps: P of equal energy, ± standard error over data sets, which share a shift against infinite data",
         "with d < L, a data set's noise chooses among the subspaces that theory holds for equal, and lowers the energy",
         "softmax heads with d < L − 1 have no room for the pattern that theory assumes: its P* is a lower bound",
         "nu: exponent of |O(d) − O(∞)| ∝ d^(−nu) between d = 16 and 64",
@@ -162,6 +162,7 @@ def rates_of(rows: pd.DataFrame) -> dict[str, Any]:
 
 def jump_text(jumps: pd.DataFrame) -> pd.DataFrame:
     """Return the jumps as text."""
+    off = jumps["networks"] - jumps["theory"]
     return pd.DataFrame(
         {
             "": [SYMBOLS[name].replace("$", "") for name in jumps["threshold"]],
@@ -171,6 +172,7 @@ def jump_text(jumps: pd.DataFrame) -> pd.DataFrame:
             ],
             "networks": [with_error(v, e) for v, e in zip(jumps["networks"], jumps["networks_error"], strict=True)],
             "networks / theory": (jumps["networks"] / jumps["bound"]).map("{:.3f}".format),
+            "standard errors off": (off / jumps["networks_error"]).map("{:.0f}".format),
         }
     )
 

@@ -69,18 +69,18 @@ def theory_rows(model: Model, P: tuple[float, ...], estimator: Estimator = "post
 
 
 def theory_lines(found: Transitions, P: ArrayLike, preset: Preset) -> pd.DataFrame:
-    """Return the lines of the posterior's theory over a range of P, for :func:`figures._theory.pieces`.
+    """Return the lines of the theory over a range of P, for :func:`figures._theory.pieces`.
 
     Columns P, branch, piece, quantity, theory. Normalised scores: minima and saddles along their curve through the
-    folds; ``variance`` of aG among the quantities. Linear attention: the lowest minimum (the second one, with
-    cG < 0, is never sampled from the starts that are used).
+    folds; ``variance`` of aG among the posterior's quantities. Linear attention: the lowest minimum (the second,
+    with cG < 0, is never sampled from the starts that are used).
     """
     ends = float(np.min(P)), float(np.max(P))
     if found.model.score.normalised:
         curve = stationary_curve(found, ends, 4 * preset.slow_points)
-        quantities = curve[["P", "branch", "piece", "aG", "loss", "coverage", "variance"]]
-        return quantities.melt(["P", "branch", "piece"], var_name="quantity", value_name="theory")
-    rows = theory_rows(found.model, tuple(np.geomspace(*ends, 6 * preset.slow_points).tolist()))
+        shown = curve.reindex(columns=["P", "branch", "piece", "aG", "loss", "coverage", "variance"])
+        return shown.melt(["P", "branch", "piece"], var_name="quantity", value_name="theory")
+    rows = theory_rows(found.model, tuple(np.geomspace(*ends, 6 * preset.slow_points).tolist()), found.estimator)
     return rows[rows["branch"] == 0].assign(branch="global", piece=1)
 
 

@@ -71,8 +71,8 @@ def test_posterior_of_ssa(few_rows, drawn):
     theory = table[(table["kind"] == "theory") & (table["n"] == 2)]
     P = theory["P"].to_numpy()
     again = find_minima(Model(V=8, L=16, score=SSA(n=2, b=1)).grid(P=P), "posterior").order_parameters["aG"][:, 0]
-    np.testing.assert_allclose(theory["theory"], again, rtol=1e-6)
-    assert set(theory["line"]) == {"only"}
+    np.testing.assert_allclose(theory["theory"], again, rtol=1e-4)  # the curve is a spline
+    assert set(theory["branch"]) == {"global"}
     sampled = table[table["kind"] == "HMC"]
     assert sampled.groupby("n")["start"].apply(set).tolist() == [{"uniform", "copy"}] * 2
-    assert (sampled["error"] > 0).all()
+    assert (sampled["aG_mcse"] > 0).all()
