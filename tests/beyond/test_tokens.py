@@ -7,6 +7,7 @@ from phasekit.errors import InputError
 from phasekit.heads import Adam, train
 from phasekit.model import Model
 from phasekit.theory.action import action_for
+from phasekit.theory.action.token_data import loss as token_loss
 from phasekit.theory.action.two_level import CopyData
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions
@@ -120,3 +121,22 @@ def test_what_has_no_theory_is_refused_with_its_reason():
             action_for(Model(V=8, L=16, tokens="zipf", **fields))
     with pytest.raises(InputError, match="posterior"):
         action_for(Model(V=8, L=16, tokens="zipf"), "posterior")
+
+
+@pytest.mark.parametrize("zeta", [1.5, 2.0, 3.0])
+def test_rare_tokens_leave_a_power_law(zeta):
+    """For a head that copies perfectly the loss falls like P^(−(ζ−1)/ζ) while some tokens are too rare to be known."""
+    model = Model(V=10**6, L=64, P=1, tokens=f"zipf:{zeta}")
+    P = np.geomspace(1e3, 1e5, 5)
+    p = model.grid(P=P).parameters()
+    loss = token_loss(np.full(P.shape, 300.0), p)
+    t = P[:, None] * model.tokens.frequencies(model.V)
+    assert loss == pytest.approx((model.tokens.frequencies(model.V) / (1 + t) ** 2).sum(1), rel=1e-6)
+    assert np.diff(np.log(loss)) / np.diff(np.log(P)) == pytest.approx(-(zeta - 1) / zeta, rel=0.06)
+
+
+def test_local_exponents_of_the_loss_behind_the_jump():
+    P = np.array([3e3, 1e4, 3e4, 1e5])
+    ends = [find_minima(Model(V=10_000, L=64, tokens="zipf:1").grid(P=P * x)).loss[:, 0] for x in (0.98, 1.02)]
+    exponents = np.log(ends[1] / ends[0]) / np.log(1.02 / 0.98)
+    assert exponents == pytest.approx([-0.67, -0.70, -0.925, -1.33], abs=0.006)

@@ -1,0 +1,1 @@
+"""Encodings, masks and token laws beyond the paper's head (docs/beyond.md)."""
