@@ -90,7 +90,7 @@ def _front(axes: Axes, model: Model, found: pd.DataFrame) -> list[pd.DataFrame]:
     assert isinstance(action, FrontMap)
     for x in P:
         for branch in action.branches(model.at(P=x).parameters()):
-            kind = {0: "from even attention", model.L: "from copying"}.get(branch.start, "global minimum")
+            kind = {0.0: "from even attention", float(model.L): "from copying"}.get(branch.start, "global minimum")
             reached = branch.values["coordinates"]["front"]
             rows.append({"panel": "front", "L": model.L, "P": x, "kind": kind, "y": reached})
     table = pd.DataFrame(rows)
