@@ -129,6 +129,9 @@ class ScoredMultiheadAttention(nn.Module):
         InputError
             For arguments that don't fit together.
         """
+        for name, given in (("query", query), ("key", key), ("value", value)):
+            if not isinstance(given, Tensor) or not given.is_floating_point():
+                raise InputError(name, getattr(given, "dtype", given), "must be a tensor of floating-point numbers")
         if query.dim() == 2:
             padding = None if key_padding_mask is None else key_padding_mask[None]
             output, weights = self.forward(

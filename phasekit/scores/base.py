@@ -194,14 +194,17 @@ class Score(Description):
         given: Mapping[str, Any] = (
             {name: getattr(self, name) for name in self.learnable} if parameters is None else parameters
         )
-        if given.keys() != self.learnable.keys():
+        if not isinstance(given, Mapping) or given.keys() != self.learnable.keys():
             known = ", ".join(self.learnable) or "none"
-            raise InputError(f"score {self.name}: parameters", sorted(given), f"must be exactly: {known}")
+            told = sorted(given) if isinstance(given, Mapping) else type(given).__name__
+            raise InputError(f"score {self.name}: parameters", told, f"must be exactly: {known}")
         values = {}
         for name in self.learnable:
             value = given[name]
             if isinstance(value, float | int):
                 value = logits.new_tensor(value, dtype=compute_dtype(logits))
+            if not hasattr(value, "to"):
+                raise InputError(f"score {self.name}: {name}", value, "must be a number or a torch tensor")
             heads = logits.shape[-3] if logits.dim() > 2 else 1
             fits = value.dim() > 1 and value.shape[-2:] == (1, 1) and value.shape[:-2][-1:] in ((), (1,), (heads,))
             if value.dim() and not fits:

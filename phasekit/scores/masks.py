@@ -51,11 +51,18 @@ def read_mask(mask: Tensor | None, logits: Tensor) -> Mask:
 
 def check_mask(name: str, mask: Tensor, logits: Sequence[int]) -> None:
     """Raise InputError unless the mask is boolean or floating point and broadcasts to the logits' shape."""
+    require_tensor(name, mask)
     fits = zip(reversed(mask.shape), reversed(logits), strict=False)
     if mask.dim() > len(logits) or any(size not in (1, full) for size, full in fits):
         raise InputError(name, tuple(mask.shape), f"its shape must broadcast to the logits' {tuple(logits)}")
     if mask.dtype != torch.bool and not mask.is_floating_point():
         raise InputError(name, str(mask.dtype), "must be boolean (True: may attend) or floating point (added)")
+
+
+def require_tensor(name: str, mask: Tensor) -> None:
+    """Raise InputError unless the mask is a tensor (callers hand in NumPy arrays and lists)."""
+    if not isinstance(mask, Tensor):
+        raise InputError(name, type(mask).__name__, "must be a torch tensor, or None")
 
 
 def hiding(*dtypes: torch.dtype) -> float:

@@ -79,7 +79,12 @@ class PerHead(Composite):
         return dealt.index_select(dealt.dim() - 3, torch.tensor(order, device=dealt.device).argsort())
 
     def _check_mask(self, mask: Tensor | None, full: Tensor) -> None:
-        if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, full.shape[-3] if full.dim() > 2 else 1):
+        from phasekit.scores.masks import require_tensor
+
+        if mask is None:
+            return
+        require_tensor("mask", mask)
+        if mask.dim() > 2 and mask.shape[-3] not in (1, full.shape[-3] if full.dim() > 2 else 1):
             raise InputError("mask", tuple(mask.shape), f"must have 1 or {full.shape[-3]} heads")
 
     def _no_single_row(self, *_: Any, **__: Any) -> NoReturn:

@@ -441,3 +441,18 @@ def test_what_is_no_tensor_of_numbers_is_refused_in_one_line(name, wrong):
     ):
         with pytest.raises(InputError, match="must be a torch tensor of floating-point numbers"):
             call()
+
+
+@pytest.mark.parametrize("name", ON_LOGITS)
+def test_masks_and_parameters_that_are_no_tensors_are_refused_in_one_line(name):
+    score, right = SCORES[name], torch.ones(len(getattr(SCORES[name], "scores", "1")), 3, 4)
+    for mask in (np.ones((3, 4), dtype=bool), [[True] * 4] * 3):
+        with pytest.raises(InputError, match=r"mask = '(ndarray|list)': must be a torch tensor, or None"):
+            score.rows(right, mask)
+    for name in score.learnable:
+        values = {other: getattr(score, other) for other in score.learnable}
+        for wrong in ("x", np.ones(1)):
+            with pytest.raises(InputError, match=f"{name} = .*must be a number or a torch tensor"):
+                score.rows(right, None, {**values, name: wrong})
+        with pytest.raises(InputError, match="must be exactly"):
+            score.rows(right, None, list(score.learnable))
