@@ -197,7 +197,8 @@ def _jump_from_unstructured(curve: StationaryCurves, first: Array, start: Array,
     def advantage(u: Array, p: Parameters) -> Array:
         return _advantage(curve, u, p)
 
-    place = solve.root(advantage, start * (1 + 1e-12), last, p)
+    apart = start < folds[:, 0]  # the minimum that follows ends where the curve folds again
+    place = solve.root(advantage, start * (1 + 1e-12), np.where(apart, folds[:, 0], last), p)
     there = curve.at(place, p)
     nothing = tuple(np.zeros(p.shape) for _ in action.coordinates)
 
