@@ -10,6 +10,7 @@ version) decides what has to be computed again; whoever edits a sweep sees the p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +28,7 @@ from phasekit.runs.store.store import Finished, Store
 from phasekit.runs.sweeps.description import Sweep, load_sweep
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.backends import Backend, LocalProcesses
-from phasekit.runs.work.progress import watching
+from phasekit.runs.work.progress import Silent, watching
 from phasekit.runs.work.runner import run_sweep
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -113,18 +114,19 @@ def finished(preset: Preset, name: str) -> tuple[Sweep, Store, list[Task]]:
     store = Store.create(folder / name)
     start = start_of(sweep, store, scratch=preset.scratch)
     start.prepare(store)
-    tasks = start.tasks
-    planned = any((plan.sweep, plan.preset) == (name, sweep.preset) for plan in read_plans(store))
-    if not planned or not {task.id for task in tasks} <= store.names():
-        workers: Any = LocalProcesses() if preset.processes else ThisProcess()
+    asked = tuple(task.id for task in start.tasks)
+    missing = not set(asked) <= store.names()
+    planned = {(plan.sweep, plan.preset, plan.tasks) for plan in read_plans(store)}
+    if missing or (name, sweep.preset, asked) not in planned:
+        workers: Any = LocalProcesses() if preset.processes and missing else ThisProcess()
         try:
-            with watching() as monitor:
-                summary = run_sweep(sweep, tasks, store, workers, monitor)
+            with watching() if missing else nullcontext(Silent()) as monitor:
+                summary = run_sweep(sweep, start.tasks, store, workers, monitor)
         finally:
             workers.close()
         if summary.status:
             raise RuntimeError(f"sweep {name}: {len(summary.failed)} tasks failed, {summary.missing} are missing")
-    return sweep, store, tasks
+    return sweep, store, start.tasks
 
 
 def _sorted(rows: pd.DataFrame) -> pd.DataFrame:

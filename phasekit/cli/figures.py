@@ -11,6 +11,7 @@ import sys
 import time
 import tomllib
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -151,6 +152,7 @@ def draw(drawing: Drawing) -> Drawn:
     begun, used = time.perf_counter(), time.process_time()
     files: list[Path] = []
     error = ""
+    warnings.filterwarnings("ignore", category=RuntimeWarning)  # as the command does: results are flagged
     try:
         with contextlib.redirect_stdout(io.StringIO()) if drawing.quiet else contextlib.nullcontext():
             main: Callable[[Path, Preset], list[Path]] = load(drawing.script).main

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from figures import _sweeps
-from phasekit.drawing.presets import TINY
+from phasekit.drawing.presets import BEST, TINY
+from phasekit.runs.archive.file import archive_of
+from phasekit.runs.archive.make import make_archive
 from phasekit.runs.procedures.adam import AdamNetworks
+from phasekit.runs.sweeps.description import load_sweep
 
 SWEEP = """
 measure = "P_star"
@@ -104,3 +107,18 @@ def test_figures_have_no_other_source_of_networks():
             tree = ast.parse(file.read_text())
             imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
             assert not makers & {alias.name for node in imports for alias in node.names}, file
+
+
+def test_archived_networks_are_shown_and_the_largest_preset_that_is_archived(preset, runs_done, tmp_path):
+    sweep = load_sweep(preset.sims / "small.toml", "tiny")
+    _sweeps.finished(preset, "small")
+    store = _sweeps.Store.open(preset.runs / "small")
+    make_archive(replace(sweep, preset="quick"), store, archive_of(preset.sims / "small.toml", "quick"))
+    assert len(runs_done) == 8
+    elsewhere = replace(preset, name=BEST, runs=tmp_path / "elsewhere")
+    _, rows = _sweeps.networks_of_one(elsewhere, "small")
+    (law,) = _sweeps.measured(elsewhere, "small")
+    assert (len(rows), law.preset, law.missing) == (16, "quick", 0)
+    assert len(runs_done) == 8
+    _sweeps.networks_of_one(replace(elsewhere, scratch=True, runs=tmp_path / "scratch"), "small")
+    assert len(runs_done) == 16
