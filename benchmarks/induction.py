@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 
@@ -24,8 +25,7 @@ MODELS, SAMPLE, NETWORKS = 10_000, 40, 64
 
 
 def main() -> None:
-    """Print what each comparison measures, and what it should be; networks this small are fastest on one thread."""
-    torch.set_num_threads(1)
+    """Print what each comparison measures, and what it should be."""
     against_scipy()
     against_plain()
 
@@ -88,9 +88,13 @@ def against_plain() -> None:
         with torch.no_grad():
             ensemble.run(steps)
 
-    seconds = seconds_per_call({"plain": plain_training(data, steps), "ensemble": together})
-    ratio = NETWORKS * median_ratio(seconds["plain"], seconds["ensemble"])
-    print(f"  {1e3 * min(seconds['ensemble']) / steps:.2f} ms a step of 64 networks")
+    best: dict[str, list[float]] = {}
+    for threads in (1, 2):  # each with the number that suits it best
+        torch.set_num_threads(threads)
+        for name, values in seconds_per_call({"plain": plain_training(data, steps), "ensemble": together}).items():
+            print(f"  {name}, {threads} threads: {1e3 * min(values) / steps:.2f} ms a step")
+            best[name] = min(best.get(name, values), values, key=statistics.median)
+    ratio = NETWORKS * median_ratio(best["plain"], best["ensemble"])
     verdict("64 networks one at a time in plain PyTorch take times as long", ratio, 50)
 
 

@@ -14,7 +14,7 @@ from phasekit.describe import Description, Registry
 from phasekit.encodings import ENCODINGS
 from phasekit.errors import InputError
 from phasekit.masks import MASKS
-from phasekit.model import Model
+from phasekit.model import Induction, Model
 from phasekit.runs.procedures import get_procedure
 from phasekit.runs.procedures.base import Procedure
 from phasekit.samplers import HMC, SGLD, Langevin
@@ -31,11 +31,19 @@ ICL = InContext(task="every", architecture="one-layer", score="ssa")
 TRAINING = [ICL, ICL.architecture, Curriculum(first=3), Training()]
 PROCEDURES = [get_procedure({"name": name, **SETTINGS.get(name, {})}) for name in Procedure.registry.names()]
 MODELS = [Model(V=8, L=16), Model(V=8, L=16, P=100, score="ssa", key_dim=4)]
+MODELS += [Model(V=16, L=8, task=task) for task in ("induction", Induction(first="ssa"))]
 WORDS = ["relative", "causal", "window:8", "zipf:1.5", "given:0.5,0.25,0.25", "uniform:replacement=false"]
 SETTINGS_OF_MODELS = [
     kind.given(word) for word in WORDS for kind in (ENCODINGS, MASKS, TOKEN_LAWS) if word.split(":")[0] in kind.names()
 ]
-DESCRIBED = [*map(get_score, names()), *MODELS, *TASKS_KNOWN, *TRAINING, *SETTINGS_OF_MODELS]
+DESCRIBED = [
+    *map(get_score, names()),
+    *MODELS,
+    *(model.task for model in MODELS[1:]),
+    *TASKS_KNOWN,
+    *TRAINING,
+    *SETTINGS_OF_MODELS,
+]
 DESCRIBED += [Decay(0.1, 0.5, 10), *METHODS, *PROCEDURES]
 
 

@@ -72,3 +72,13 @@ def test_nothing_is_lower_than_the_theory(times):
 @pytest.mark.parametrize("times", [0.8, 1.1, 3.0, 20.0])
 def test_nothing_is_lower_than_the_theory_from_many_starts(sizes, times):
     check(*sizes, times, 60, 2)
+
+
+def test_layer_1_may_see_distances():
+    """With relative positions G₁ is one row for all, and its pattern costs an L-th: all weights again."""
+    plain, relative = (Model(V=5, L=4, P=40.0, task="induction", encoding=e) for e in (None, "relative"))
+    exact, found = EveryQuestion(plain), find_minima(relative)
+    assert find_minima(plain).count == 1 < found.count
+    for pattern, action in zip(exact.patterns(found), found.action, strict=False):
+        spared = (1 - 1 / plain.L) * (pattern[: plain.L**2] ** 2).sum() / 2
+        assert float(exact.action(torch.tensor(pattern))) - spared == pytest.approx(action, rel=1e-12)
