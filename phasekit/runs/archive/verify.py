@@ -162,7 +162,8 @@ def _jobs(
         parts = [g[k : k + _TOGETHER] for g in groups.values() for k in range(0, len(g), _TOGETHER)]
         waiting[file] = [parts[k] for k in random.permutation(len(parts))]
     while any(waiting.values()):
-        for file, parts in waiting.items():
+        for k in random.permutation(len(waiting)):
+            file, parts = list(waiting.items())[k]
             if parts:
                 part = parts.pop()
                 archived = tuple(archives[file].tasks[task.id] for task in part)
@@ -170,7 +171,7 @@ def _jobs(
 
 
 def _seconds(task: Finished) -> float:
-    return float(task.record.get("seconds", 0.0))
+    return float(task.record.get("processor_seconds", task.record.get("seconds", 0.0)))
 
 
 def archives_in(folder: Path) -> list[Path]:
