@@ -112,11 +112,9 @@ def verify(
         Of the choice.
     """
     checked = {file: Checked(file.name, len(archive.tasks)) for file, archive in archives.items()}
-    begun = time.monotonic()
     jobs = _jobs(archives, checked, share if seconds is None else 1.0, longest, seed, backend.threads)
-    in_time = (job for job in jobs if seconds is None or time.monotonic() - begun < seconds)
     names = {str(file): file for file in archives}
-    for job, outcome, spent in backend.map(again, in_time):
+    for job, outcome, spent in backend.map(again, _in_time(jobs, seconds)):
         one = checked[names[job.file]]
         one.seconds += spent
         if isinstance(outcome, str):
@@ -125,6 +123,16 @@ def verify(
             one.comparisons.update(zip((task.id for task in job.tasks), outcome, strict=True))
         yield list(checked.values())
     yield list(checked.values())
+
+
+def _in_time(jobs: Iterator[Job], seconds: float | None) -> Iterator[Job]:
+    """Yield jobs until so many seconds have passed since the first."""
+    begun = None
+    for job in jobs:
+        begun = begun or time.monotonic()
+        if seconds is not None and time.monotonic() - begun > seconds:
+            return
+        yield job
 
 
 def again(job: Job) -> tuple[Job, list[Comparison] | str, float]:
