@@ -14,6 +14,7 @@ from torch import Tensor
 from phasekit.checkpoint import Tensors
 from phasekit.errors import InputError
 from phasekit.model import Copy, Model, Task, given_model
+from phasekit.scores import Softmax
 from phasekit.tasks.copy import Dataset
 
 
@@ -171,12 +172,29 @@ class PositionalEnergy(Energy):
             return None
         return torch.from_numpy(mask.visible(L) & mask.counted(L)[:, None]).to(self.device)
 
+    @cached_property
+    def _bias(self) -> tuple[Tensor, int] | None:
+        """What softmax adds to logits, and how many first rows are cleared: cheaper than a mask in general."""
+        if self.mask is None or not isinstance(self.model.score, Softmax):
+            return None
+        counted = self.mask.any(-1)
+        first = int((~counted).sum())
+        if not counted[first:].all():
+            return None
+        hidden = torch.zeros(self.mask.shape, dtype=self.dtype, device=self.device)
+        return hidden.masked_fill_(~self.mask & counted[:, None], -torch.inf), first
+
     def mean_attention(self, G: Tensor) -> Tensor:
-        return self.model.score.rows(G, self.mask)
+        if self._bias is None:
+            return self.model.score.rows(G, self.mask)
+        hidden, first = self._bias
+        A = (G + hidden).softmax(-1)
+        A[..., :first, :] = 0
+        return A
 
     def pull_back(self, G: Tensor, A: Tensor, dA: Tensor) -> Tensor:
         """Return dU/dG, without the prior, from dU/dA."""
-        return self.model.score.pull_back(G, A, dA, self.mask)
+        return self.model.score.pull_back(G, A, dA, None if self._bias else self.mask)
 
     def position_losses(self, W: Tensor, G: Tensor) -> Tensor:
         """Return the loss of each position, averaged over the sequences, shape (D, M, L); 0 where it doesn't count."""

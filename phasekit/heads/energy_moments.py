@@ -64,6 +64,7 @@ class MomentEnergy(PositionalEnergy):
         double: MomentEnergy = object.__new__(type(self))
         double.__dict__.update(self.__dict__)
         double.dtype = torch.float64
+        double.__dict__.pop("_bias", None)  # is made again in float64
         for name in ("P", "copy_pairs", "key_pairs", "_share"):  # whole numbers and halves: float32 held them exactly
             setattr(double, name, getattr(self, name).double())
         return double
