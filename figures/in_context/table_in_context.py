@@ -38,8 +38,11 @@ def main(out: Path, preset: Preset) -> list[Path]:
             table = changed(arm)
             numbers.append(table.assign(section=f"{word}: {arm.label} changed"))
             sections.append((f"{word}: {arm.label}, changed after training", for_people(table)))
-    for section, make in (("does collapse predict error?", predicts), ("when the ability appears", appearance)):
-        of_tasks = [(word, arm) for name, word in TASKS for arm in arms(preset, name)]
+    for section, make, names in (
+        ("does collapse predict error?", predicts, TASKS),
+        ("when the ability appears", appearance, ((SCORES, "every, 11 points"), (LINEAR, "linear functions"))),
+    ):
+        of_tasks = [(word, arm) for name, word in names for arm in arms(preset, name)]
         table = pd.concat([make(arm).assign(task=word) for word, arm in of_tasks], ignore_index=True)
         numbers.append(table.assign(section=section))
         sections.append((section, table.round(3)))

@@ -158,6 +158,16 @@ def test_a_loss_that_is_no_number_stops_with_step_and_seed():
         train(model, loss, Training(steps=30), seed=8, run={})
 
 
+def test_mixed_precision_keeps_weights_in_float32():
+    subject = InContext(task="every", architecture=TINY, score="ssa")
+    model, history = train_in_context(subject, Training(steps=5, batch=4, precision="bfloat16"))
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert np.isfinite(history.loss).all()
+    whole, _ = train_in_context(subject, Training(steps=5, batch=4))
+    assert not torch.equal(model.read_in.weight, whole.read_in.weight)
+    np.testing.assert_allclose(model.read_in.weight.detach(), whole.read_in.weight.detach(), atol=0.02)
+
+
 def test_accumulated_batches_are_one_batch():
     """Two halves with averaged gradients are the whole, for a loss that is a mean over examples of one size."""
     tokens = torch.randn(6, 5, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
