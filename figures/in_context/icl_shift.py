@@ -27,7 +27,9 @@ def main(out: Path, preset: Preset) -> list[Path]:
     tables = []
     with style():
         figure, panels = new_figure(2, 3, width=PAGE, height=4.6)
-        for axes, arm in zip(panels[0], every, strict=True):
+        for axes in panels[0, len(every) :]:
+            axes.set_axis_off()
+        for axes, arm in zip(panels[0], every, strict=False):
             table = summary(arm, [k for scale in scales(arm) for k in plain(arm, x_scale=scale)])
             tables.append(table.assign(task="every"))
             image = heat_map(axes, table)
