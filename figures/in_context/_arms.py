@@ -116,11 +116,13 @@ def summary(arm: Arm, numbers: list[int]) -> pd.DataFrame:
     means = [arm.mean(k) for k in numbers]
     trivial, optimal = (arm.column(name).mean(0)[numbers] for name in ("trivial", "optimal"))
     low, high = np.array([mean.interval for mean in means]).reshape(-1, 2).T
+    of_seeds = arm.column("error")[:, numbers]
     return rows.assign(
         arm=arm.label,
         error=[mean.value for mean in means],
         low=low,
         high=high,
+        **{"lowest seed": of_seeds.min(0), "highest seed": of_seeds.max(0)},
         trivial=trivial,
         optimal=optimal,
         seeds=len(arm.seeds),

@@ -1,7 +1,7 @@
 """One deviant value in an otherwise normal prompt: errors at it and behind it, against its size.
 
-Means over all places that the deviant value may have, and both signs; bands: 95 % intervals over seeds. Left: share of
-wrong answers; right: mean square error, with the variance of y there.
+Means over all places that the deviant value may have, both signs, and prompts; bands: range over seeds. Left: share of
+wrong answers; right: mean square error. (Intervals are in the numbers behind the picture.)
 """
 
 from __future__ import annotations
@@ -47,16 +47,18 @@ def _lines(axes: Axes, arm: Arm) -> pd.DataFrame:
     sizes = sorted({abs(value) for value in rows["deviant"].dropna()})
     for part, (line, _) in PARTS.items():
         column = arm.column(part)
-        means = []
+        means, ends = [], []
         for size in sizes:
             numbers = [k for value in (size, -size) for k in tests(arm, deviant=value)]
             each = column[:, numbers]
-            means.append(mean_over_seeds(each[:, np.isfinite(each).all(0)]))  # there is nothing behind the last place
+            each = each[:, np.isfinite(each).all(0)]  # there is nothing behind the last place
+            means.append(mean_over_seeds(each))
+            ends.append((each.mean(1).min(), each.mean(1).max()))
         low, high = np.array([mean.interval for mean in means]).T
         table = pd.DataFrame({"size": sizes, "error": [mean.value for mean in means], "low": low, "high": high})
         colour = COLOURS[arm.subject.score.name]
         label = arm.label if part == "error_at_deviant" else None
         axes.plot(sizes, table["error"], line, color=colour, marker="o", markersize=3, label=label)
-        axes.fill_between(sizes, low.clip(1e-5), high.clip(1e-5), color=colour, alpha=0.12, linewidth=0)
+        axes.fill_between(sizes, *np.transpose(ends), color=colour, alpha=0.2, linewidth=0)
         found.append(table.assign(part=part, arm=arm.label))
     return pd.concat(found)

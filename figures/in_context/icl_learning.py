@@ -1,7 +1,7 @@
 """Learning curves on prompts like those of training, and what SSA and the temperature have learned.
 
-Left: error on held-out prompts against steps (lines: means over seeds; bands: their range), with the step at which half
-of the trivial error is gone. Right: learned n, b and T of each head, all seeds; grey lines: where they began.
+Left: error on held-out prompts against steps (lines: means over seeds; bands: their range). Right: learned n, b and T
+of each head, by layer, all seeds; grey lines: where they began.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from figures.in_context._arms import COLOURS, EVERY, LINEAR, Arm, arms
+from figures.in_context._arms import COLOURS, LINEAR, SCORES, Arm, arms
 from phasekit.drawing.plotting import PAGE, new_figure, save, style
 from phasekit.drawing.presets import Preset
 
@@ -27,8 +27,8 @@ def main(out: Path, preset: Preset) -> list[Path]:
     tables = []
     with style():
         figure, panels = new_figure(1, 4, width=PAGE, height=2.5)
-        for k, (name, word) in enumerate(((EVERY, "every"), (LINEAR, "linear functions"))):
-            for arm in arms(preset, name):
+        for k, (name, word) in enumerate(((SCORES, "every"), (LINEAR, "linear functions"))):
+            for arm in (arm for arm in arms(preset, name) if arm.label in COLOURS):
                 tables += [_curve(panels[k], arm).assign(task=word), learned(arm).assign(task=word)]
                 _dots(panels[2 + k], tables[-1], COLOURS[arm.subject.score.name])
             panels[k].set(xlabel="steps", yscale="log")
@@ -36,7 +36,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
             panels[2 + k].set_title(word, loc="left")
             panels[2 + k].set_xlabel("learned")
         panels[0].set_ylabel("error on held-out prompts")
-        panels[1].legend(loc="upper right")
+        panels[0].legend(loc="upper right")
         return save(figure, pd.concat(tables, ignore_index=True), out / "icl_learning")
 
 

@@ -37,7 +37,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
                     axes = next(places)
                     tables.append(_panel(axes, arm).assign(task=word))
                     axes.set_title(f"{word}\n{arm.label}", loc="left", fontsize="small")
-                    axes.set(xscale="log", yscale="log", xlabel="σ of x", ylim=(1e-4, 1.5))
+                    axes.set(xscale="log", xlabel="σ of x", ylim=(0, 1.02))
                     axes.set_xticks([1, 3, 10, 29], ["1", "3", "10", "29"])
                     axes.minorticks_off()
         panels[0].set_ylabel("contextual mass")
