@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from phasekit.errors import InputError
+from phasekit.runs.archive.tables import from_tables, to_tables
 from phasekit.runs.store.collect import collect
 from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.description import SweepErrors, load_sweep
@@ -65,6 +66,11 @@ def test_a_sweep_gives_one_row_a_test(tmp_path):
     kept = store.load(tasks[0].id).arrays
     assert all(np.array_equal(kept[f"weights {name}"], value) for name, value in trained.state_dict().items())
     np.testing.assert_allclose(kept["loss"], [history.loss[:10].mean(), history.loss[10:].mean()], rtol=1e-6)
+
+    finished = {name: store.load(name) for name in store.names()}
+    for name, again in from_tables(to_tables(finished, ["*"])).items():
+        for array, values in finished[name].arrays.items():
+            np.testing.assert_array_equal(again.arrays[array], np.asarray(values, dtype=again.arrays[array].dtype))
 
 
 @pytest.mark.parametrize(

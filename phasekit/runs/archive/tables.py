@@ -5,7 +5,8 @@ members of all tasks, one task after another, ``members`` of them each. Columns 
 ``parameters`` (JSON, what the id is the hash of), ``data_seed``, ``procedure`` and its ``procedure_version``, the
 model's fields (``model_V`` …) for readers, which multiple of a threshold P is, and how the task was computed
 (``run_seconds``, ``run_commit``, ``run_device`` …, the rest as JSON in ``run_record``). Columns along ``row`` are what
-the procedure measured, under its own names. Arrays have their own names, and further dimensions.
+the procedure measured, under its own names. Arrays have their own names, and further dimensions; those that have no
+entry for each member lie along ``task``.
 
 Left out are the name of the machine and of the process, and arrays that nobody asked for; arrays of numbers are kept
 in float32.
@@ -65,8 +66,18 @@ def from_tables(tables: Mapping[str, xr.Dataset]) -> dict[str, Finished]:
 
 def _kind(task: Finished, arrays: Collection[str]) -> Hashable:
     columns = tuple((name, column.dtype.kind) for name, column in task.values.items())
-    kept = tuple((name, x.shape[1:]) for name, x in task.arrays.items() if _wanted(name, arrays))
+    kept = tuple(
+        (name, _along(task, x), x.shape[_along(task, x) == "row" :])
+        for name, x in task.arrays.items()
+        if _wanted(name, arrays)
+    )
     return task.parameters["estimator"]["name"], columns, kept
+
+
+def _along(task: Finished, array: NDArray[Any]) -> str:
+    """Return the dimension that an array lies along: "row" if it has an entry for each member, else "task"."""
+    members = len(next(iter(task.values.values())))
+    return "row" if array.ndim and len(array) == members else "task"
 
 
 def _wanted(name: str, arrays: Collection[str]) -> bool:
@@ -81,16 +92,16 @@ def _table(tasks: Mapping[str, Finished], arrays: Collection[str]) -> xr.Dataset
     along_task = {column: np.array([row.get(column, empty) for row in rows]) for column, empty in lacking.items()}
     first = next(iter(tasks.values()))
     along_row = {name: np.concatenate([task.values[name] for task in tasks.values()]) for name in first.values}
-    kept = {
-        name: _compact(np.concatenate([task.arrays[name] for task in tasks.values()]))
-        for name in first.arrays
-        if _wanted(name, arrays)
+    kept = {name: _along(first, array) for name, array in first.arrays.items() if _wanted(name, arrays)}
+    joined = {
+        name: _compact(join([task.arrays[name] for task in tasks.values()]))
+        for name, join in ((name, np.concatenate if where == "row" else np.stack) for name, where in kept.items())
     }
     return xr.Dataset(
         {
             **{name: ("task", column) for name, column in along_task.items()},
             **{name: ("row", column) for name, column in along_row.items()},
-            **{name: (("row", *(f"{name}_{k}" for k in range(1, x.ndim))), x) for name, x in kept.items()},
+            **{name: ((kept[name], *(f"{name}_{k}" for k in range(1, x.ndim))), x) for name, x in joined.items()},
         },
         attrs={"arrays": json.dumps(list(kept)), "columns": json.dumps(list(along_row))},
     )
@@ -130,8 +141,13 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 def _tasks(table: xr.Dataset) -> Any:
     """Yield the tasks of a table with their ids."""
     columns, arrays = (json.loads(table.attrs[name]) for name in ("columns", "arrays"))
-    along_row = {name: _plain(table[name].to_numpy()) for name in (*columns, *arrays)}
-    about = {name: table[name].to_numpy().tolist() for name in table.variables if table[name].dims == ("task",)}
+    measured = {name: _plain(table[name].to_numpy()) for name in (*columns, *arrays)}
+    along_task = {name for name in arrays if table[name].dims[0] == "task"}
+    about = {
+        name: table[name].to_numpy().tolist()
+        for name in table.variables
+        if table[name].dims == ("task",) and name not in along_task
+    }
     ends = np.cumsum(about["members"]).tolist()
     for k, end in enumerate(ends):
         rows = slice(end - about["members"][k], end)
@@ -142,10 +158,6 @@ def _tasks(table: xr.Dataset) -> Any:
                 record[key] = value
         if about["P_threshold"][k]:
             record["multiple"] = {key: about[column][k] for key, column in _MULTIPLE.items()}
-        values = {name: along_row[name][rows] for name in columns}
-        yield (
-            about["task"][k],
-            Finished(
-                json.loads(about["parameters"][k]), values, {name: along_row[name][rows] for name in arrays}, record
-            ),
-        )
+        values = {name: measured[name][rows] for name in columns}
+        kept = {name: measured[name][k if name in along_task else rows] for name in arrays}
+        yield about["task"][k], Finished(json.loads(about["parameters"][k]), values, kept, record)
