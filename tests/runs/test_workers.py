@@ -9,13 +9,15 @@ from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.progress import Bar, duration
 from phasekit.runs.procedures import Workplace
+from phasekit.runs.procedures.sampled import HMCNetworks, SGLDNetworks
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work import calibrate as module
 from phasekit.runs.work.backends import LocalProcesses
-from phasekit.runs.work.calibrate import LONGEST, Speed, Trial, calibrate, choose, cost
+from phasekit.runs.work.calibrate import LONGEST, Speed, Trial, calibrate, choose, cost, families
 from phasekit.runs.work.processes import take_gpu, visible_gpus, workers_and_threads
 from phasekit.runs.work.progress import Shown, watching
 from phasekit.runs.work.summary import Summary
+from phasekit.runs.work.worker import _run
 from tests.runs.conftest import ROOT
 from tests.runs.probes import Probe, environment
 
@@ -223,3 +225,16 @@ def test_a_terminal_gets_a_bar(capsys, monkeypatch):
     said = capsys.readouterr().err
     assert "failed: [abc]" in said
     assert "2 of 4 tasks, 1 failed" in said
+
+
+# --- what is computed together
+
+
+def test_only_tasks_of_one_procedure_are_computed_together(tmp_path):
+    """Steps of SGLD, or Adam and a sampler, may agree on the models: their ids say what each was computed with."""
+    model = Model(V=3, L=4, P=20, score="linear")
+    settings = [SGLDNetworks(step=0.01), SGLDNetworks(step=0.02), HMCNetworks(step=0.02)]
+    tasks = [Task(model, seed, procedure) for seed in (0, 1) for procedure in settings]
+    assert [{task.procedure for task in family} for family in families(tasks)] == [{one} for one in settings]
+    with pytest.raises(ValueError, match="different procedures"):
+        _run(tasks[:2], Workplace())

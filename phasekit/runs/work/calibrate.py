@@ -65,10 +65,10 @@ class Speed:
 
 
 def families(tasks: Sequence[Task]) -> list[list[Task]]:
-    """Sort tasks into those that may be computed as one ensemble."""
+    """Sort tasks into those that may be computed as one ensemble: of one procedure, with the same settings."""
     alike: dict[Hashable, list[Task]] = {}
     for task in tasks:
-        alike.setdefault(task.procedure.together(task.model), []).append(task)
+        alike.setdefault((task.procedure, task.procedure.together(task.model)), []).append(task)
     return list(alike.values())
 
 

@@ -136,6 +136,8 @@ def _compute(
 
 def _run(tasks: Sequence[Task], place: Workplace) -> list[Outcome]:
     procedure: Procedure = tasks[0].procedure
+    if any(task.procedure != procedure for task in tasks):
+        raise ValueError("an ensemble holds tasks of different procedures")
     outcomes = procedure.run([(task.model, task.data_seed) for task in tasks], place)
     if len(outcomes) != len(tasks):
         raise ValueError(f"procedure {procedure.name} returned {len(outcomes)} outcomes for {len(tasks)} tasks")
