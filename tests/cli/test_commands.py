@@ -127,7 +127,7 @@ def test_a_diagram_names_its_phases_and_takes_a_row_for_each_point(phasekit, tmp
     assert {"line_spinodals_lower", "line_spinodals_upper"} <= set(lines.dtype.names)
     written = [text.get_text() for text in drawn[0].axes[0].texts]
     assert written == ["pooling", "copying"]
-    assert drawn[0].axes[0].get_title("left") == "softmax, $V$ = 8"
+    assert drawn[0].axes[0].get_title("left") == "softmax, map, $V$ = 8"
     with xr.open_dataset(tmp_path / "diagram.nc", engine="h5netcdf") as data:
         assert all(variable.attrs["long_name"] for variable in data.variables.values())
         assert data["L"].attrs["long_name"] == "context length"
