@@ -29,7 +29,9 @@ def run(
     store: Annotated[
         Path | None, typer.Option("--store", help="Folder for the results (default build/runs/NAME).")
     ] = None,
-    preset: Annotated[str, typer.Option("--preset", help="quick: minutes on two cores; medium, full: hours.")] = "quick",
+    preset: Annotated[
+        str, typer.Option("--preset", help="quick: minutes on two cores; medium, full: hours.")
+    ] = "quick",
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", help="Processes (default: one for each core or GPU).")
     ] = None,
