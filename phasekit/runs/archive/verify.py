@@ -18,6 +18,7 @@ from phasekit.runs.store.store import Finished
 from phasekit.runs.sweeps.description import load_sweep
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.backends import Backend
+from phasekit.runs.work.calibrate import families
 from phasekit.runs.work.processes import limit_threads
 
 #: Tasks that are computed at once, if they can be: small networks gain from company.
@@ -164,10 +165,8 @@ def _jobs(
         short = [name for name in sorted(tasks) if _seconds(archive.tasks[name]) <= longest]
         checked[file].too_long = len(tasks) - len(short)
         chosen = random.permutation(np.array(short, dtype=object))[: int(np.ceil(share * len(tasks)))]
-        groups: dict[Any, list[Task]] = {}
-        for name in chosen:
-            groups.setdefault(tasks[name].procedure.together(tasks[name].model), []).append(tasks[name])
-        parts = [g[k : k + _TOGETHER] for g in groups.values() for k in range(0, len(g), _TOGETHER)]
+        alike = families([tasks[name] for name in chosen])
+        parts = [family[k : k + _TOGETHER] for family in alike for k in range(0, len(family), _TOGETHER)]
         waiting[file] = [parts[k] for k in random.permutation(len(parts))]
     while any(waiting.values()):
         for k in random.permutation(len(waiting)):
