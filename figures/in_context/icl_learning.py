@@ -76,6 +76,7 @@ def _dots(axes: Axes, table: pd.DataFrame, colour: str) -> None:
     for number, part in table.groupby("number"):
         x = places[str(number)] + 0.25 * (part["layer"] - 1)
         axes.plot(x, part["value"], "o", color=colour, markersize=2.5, markerfacecolor="white")
-    for number, start in (("n", 1.5), ("b", 0.8), ("T", 1.0)):
+    starts = {"n": 1.5, "b": 0.8, "T": 1.0}
+    for number, start in ((number, starts[number]) for number in table["number"].unique()):
         axes.plot([places[number] - 0.4, places[number] + 0.4], [start, start], color="0.7", zorder=0)
     axes.set_xticks([0, 1, 2], ["$n$", "$b$", "$T$"])

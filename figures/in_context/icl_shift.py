@@ -36,15 +36,15 @@ def main(out: Path, preset: Preset) -> list[Path]:
             axes.set_title(f"every: {arm.label}", loc="left")
             axes.set_xlabel("standard deviation σ")
         panels[0, 0].set_ylabel("points")
-        figure.colorbar(image, ax=panels[0, : len(every)], label="wrong prompts", fraction=0.05, pad=0.02)
+        blank = len(every) < len(panels[0])
+        figure.colorbar(image, ax=panels[0, -1], label="wrong prompts", location="left" if blank else "right", pad=0.02)
         lengths = sorted(set(linear[0].rows()["points"]))
         columns = (("x_scale", linear[0].subject.task.points), ("coefficient_scale", linear[0].subject.task.points))
         for axes, (which, points) in zip(panels[1], (*columns, ("x_scale", lengths[-1])), strict=True):
             tables += [lines(axes, arm, which, points) for arm in linear]
             axes.axhline(1, color="0.5", linewidth=0.7)
             axes.set(xscale="log", yscale="log", xlabel="σ of x" if which == "x_scale" else "σ of the coefficients")
-            axes.set_xticks([1, 2, 5, 10, 29][: 5 if which == "x_scale" else 4])
-            axes.xaxis.set_major_formatter("{x:g}")
+            axes.set_xticks([1, 2, 5, 10], ["1", "2", "5", "10"])
             axes.minorticks_off()
             axes.set_title(f"linear functions, {points} points", loc="left")
         panels[1, 0].set_ylabel("error / variance of y")
