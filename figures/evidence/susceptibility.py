@@ -36,7 +36,7 @@ from phasekit.evidence import Loop, susceptibility
 from phasekit.model import Model
 from phasekit.samplers.diagnostics import MIXED
 from phasekit.theory.action import action_for
-from phasekit.theory.action.row_sample import row_sample
+from phasekit.theory.action.row_averages import rows_of
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import Transitions, find_transitions
 
@@ -85,7 +85,7 @@ def prior_variances(model: Model) -> dict[str, float]:
     if not model.score.normalised:
         copying = sigma**2 / (L**2 * (L - 1))
         return {"c1": sigma**2 / L**2 + copying, "cG": copying}
-    row = row_sample(model.score, L, float(model.V), model.sigma_w, sigma).cumulants(0.0, 0.0)
+    row = rows_of(model.score, L, sigma).prior
     return {"aG": row.gg / (L * (1 - 1 / L) ** 2)}
 
 

@@ -12,7 +12,6 @@ from phasekit.model import Model, Parameters
 from phasekit.theory.action import action_for
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.action.row_posterior import RowPosterior
-from phasekit.theory.action.row_sample import RowSample, row_sample
 
 #: The profile begins so many standard deviations of the prior below no copying.
 _BELOW = 3.0
@@ -55,27 +54,24 @@ def theory_free_energy(model: Model, points: int = 60, most: float = 0.3) -> xr.
     if not isinstance(action, RowPosterior):
         raise InputError("score", model.score.name, "a free energy along aG alone is for normalised scores")
     p = model.parameters()
-    rows = row_sample(model.score, model.L, float(model.V), model.sigma_w, model.sigma_g)
-    theta = _fields(action, p, rows, points, most)
+    theta = _fields(action, p, points, most)
     z = (action.profile(theta, p).points[0],)
     leading = action.jet(z, p).value
     s, s2, g, q = action.averages(z, p)
     qq = np.asarray(mean_field.stiffness(s, s2, g, q, p.P, p.V, p.sigma_w, p.kappa)[5])
-    C = [rows.cumulants(float(x), float(y)) for x, y in zip(*action.fields(z, p), strict=True)]
-    gg = np.array([c.gg for c in C])
-    determinant = np.array([c.gg * c.qq - c.gq**2 for c in C])
-    F = leading + np.log(determinant * qq + model.L * gg) / 2
+    row = action.row(z, p)
+    F = leading + np.log((row.gg * row.qq - row.gq**2) * qq + model.L * row.gg) / 2
     a = action.order(z, p)[1]
     if not np.isfinite(F).all():
         raise ArithmeticError(f"the theory's profile didn't settle at {(~np.isfinite(F)).sum()} of {points} points")
     return xr.Dataset({"leading": ("a", leading - leading.min()), "F": ("a", F - F.min())}, {"a": a})
 
 
-def _fields(action: RowPosterior, p: Parameters, rows: RowSample, points: int, most: float) -> NDArray[np.float64]:
+def _fields(action: RowPosterior, p: Parameters, points: int, most: float) -> NDArray[np.float64]:
     """Return fields θ, ascending, that give an aG which is dense where it is small, where F is narrow."""
     L = float(p.L)
     last = float(action.path(p.ravel(), 2)[0, -1])
-    lowest = -_BELOW / np.sqrt(rows.cumulants(0.0, 0.0).gg / L) / L
+    lowest = -_BELOW / np.sqrt(action.prior(p).gg / L) / L
     known = np.concatenate([np.linspace(lowest, 0.0, 4)[:-1], np.geomspace(last / 1e3, last, _LOOKED_UP)])
     a = action.order((action.profile(known, p).points[0],), p)[1]
     wanted = a[0] + (min(most, float(a[-1])) - a[0]) * np.linspace(0.0, 1.0, points) ** 2

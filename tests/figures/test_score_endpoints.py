@@ -11,7 +11,7 @@ from phasekit.drawing import plotting
 from phasekit.drawing.presets import TINY
 from phasekit.model import Model
 from phasekit.scores import SSA
-from phasekit.theory.action import row_posterior, row_sample
+from phasekit.theory.action import row_averages, row_curve, row_sample
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import Approach, endpoint
 
@@ -22,10 +22,11 @@ pytestmark = pytest.mark.slow
 def few_rows(monkeypatch, tmp_path):
     """Let the posterior average over a few hundred rows, and keep nothing."""
     monkeypatch.setattr(row_sample, "ROWS", 64)
-    monkeypatch.setattr(row_posterior, "_curve", cache(row_posterior._curve.__wrapped__))
-    monkeypatch.setattr(row_posterior, "row_sample", row_sample.row_sample.__wrapped__)
-    monkeypatch.setattr(row_posterior, "_MANY_ROWS", 200)
-    monkeypatch.setattr(row_posterior, "_FEWEST_ROWS", 50)
+    monkeypatch.setattr(row_averages, "rows_of", row_averages.rows_of.__wrapped__)
+    monkeypatch.setattr(row_sample, "row_sample", row_sample.row_sample.__wrapped__)
+    monkeypatch.setattr(row_curve, "_curve", cache(row_curve._curve.__wrapped__))
+    monkeypatch.setattr(row_curve, "_MANY_ROWS", 200)
+    monkeypatch.setattr(row_curve, "_FEWEST_ROWS", 50)
 
 
 def keep(figure, table, stem):

@@ -12,7 +12,6 @@ much longer than h. Everything else then follows by integrating polynomials: F o
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +21,14 @@ from scipy.optimize import brentq
 
 from phasekit.model import Parameters
 from phasekit.theory import solve
-from phasekit.theory.action.base import Array
+from phasekit.theory.action.base import Array, Coarse
 from phasekit.theory.transitions.curve import StationaryCurves
 
 _NARROW = 0.02  # of u: folds that are closer are treated as a cusp
 _STRETCH = 0.05  # of u: half the length over which k(x) is fitted
 _NODES, _DEGREE = 24, 8
+_COARSELY = 1e-9  # relative precision of roots where the action isn't exact to rounding
+_LOWER, _SADDLE, _UPPER = range(3)  # the stationary points between the spinodals
 _TOWARDS_KINK = 10.0  # saddle points on the way into a kink are searched up to this multiple of the last node
 _INSIDE = 1e-9  # of the window: the search for equal actions keeps this far from its ends, where a minimum vanishes
 
@@ -62,8 +63,9 @@ def coexistence(curve: StationaryCurves, softest: Array) -> Coexistence:
         the kink, where all the weight is on the copy entry: that is the other minimum then.
     """
     last = curve.nodes[:, -1]
-    low_fold = solve.root(curve.curvature, curve.nodes[:, 0], softest, curve.p)
-    high_fold = solve.root(curve.curvature, softest, last, curve.p)
+    relative = _precision(curve)
+    low_fold = solve.root(curve.curvature, curve.nodes[:, 0], softest, curve.p, relative=relative)
+    high_fold = solve.root(curve.curvature, softest, last, curve.p, relative=relative)
     into_kink = (softest == last) & np.isfinite(curve.end_of_rise())
     near = ~into_kink & (high_fold - low_fold < _NARROW * low_fold)
     far = np.flatnonzero(~near)
@@ -78,24 +80,30 @@ def coexistence(curve: StationaryCurves, softest: Array) -> Coexistence:
     return result
 
 
+def _precision(curve: StationaryCurves) -> float | None:
+    return _COARSELY if isinstance(curve.action, Coarse) else None
+
+
 def _far(curve: StationaryCurves, low_fold: Array, high_fold: Array, into_kink: NDArray[np.bool_]) -> Coexistence:
     action, p = curve.action, curve.p
+    relative = _precision(curve)
     last = curve.nodes[:, -1] * np.where(into_kink, _TOWARDS_KINK, 1.0)
     lower = np.log(np.where(into_kink, curve.end_of_rise(), curve.at(high_fold, p).P))
     # The lower minimum itself may begin later, where the stretch of the curve does.
     lower = np.where(curve.begin > 0, np.maximum(lower, np.log(curve.at(curve.begin, p).P)), lower)
     log_window = np.stack([lower, np.log(curve.at(low_fold, p).P)], axis=-1)
 
-    def stationary(log_P: Array, p: Parameters, *ends: Array) -> tuple[Parameters, list[Array]]:
-        """Return both minima and the saddle point between them, at a P between the spinodals."""
+    def stationary(there: Parameters, ends: tuple[Array, ...], which: int) -> Array:
+        """Return the lower minimum (0), the saddle point (1) or the upper minimum (2) between the spinodals."""
         *folds, in_kink = ends
-        there = p.replace(P=np.exp(log_P))
-        roots = [solve.root(lambda x, q: action.profile(x, q).slope, *pair, there) for pair in pairwise(folds)]
-        roots[-1] = np.where(in_kink > 0, np.inf, roots[-1])
-        return there, roots
+        root = solve.root(
+            lambda x, q: action.profile(x, q).slope, folds[which], folds[which + 1], there, relative=relative
+        )
+        return np.where(in_kink > 0, np.inf, root) if which == _UPPER else root
 
     def advantage(log_P: Array, p: Parameters, *ends: Array) -> Array:
-        there, (low, _, high) = stationary(log_P, p, *ends)
+        there = p.replace(P=np.exp(log_P))
+        low, high = (stationary(there, ends, which) for which in (_LOWER, _UPPER))
         low_value, high_value = (action.jet(action.profile(u, there).points, there).value for u in (low, high))
         return high_value - low_value
 
@@ -103,8 +111,9 @@ def _far(curve: StationaryCurves, low_fold: Array, high_fold: Array, into_kink: 
     # If data are scarce the upper branch leaves the nodes (g → 1) before the upper spinodal, but long after P*.
     upper = np.where(into_kink, log_window[:, 1], np.minimum(log_window[:, 1], np.log(curve.at(last, p).P)))
     inside = _INSIDE * (upper - lower)
-    log_P = solve.root(advantage, lower + inside, upper - inside, p, *ends)
-    _, (low, saddle, high) = stationary(log_P, p, *ends)
+    log_P = solve.root(advantage, lower + inside, upper - inside, p, *ends, relative=relative)
+    there = p.replace(P=np.exp(log_P))
+    low, saddle, high = (stationary(there, ends, which) for which in (_LOWER, _SADDLE, _UPPER))
     return Coexistence(log_P, log_window, low, saddle, high, np.full(log_P.shape, np.nan))
 
 

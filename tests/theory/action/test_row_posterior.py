@@ -9,7 +9,9 @@ import torch
 
 from phasekit import InputError, Model, find_minima, find_transitions
 from phasekit.scores import get_score
+from phasekit.theory.action.row_averages import Tilt, rows_of
 from phasekit.theory.action.row_posterior import RowPosterior
+from phasekit.theory.action.row_quadrature import RowQuadrature
 from phasekit.theory.action.row_sample import row_sample
 
 SCORES = [
@@ -41,11 +43,11 @@ def quadrature(score, theta, eta, sigma_g):
 @pytest.mark.parametrize("tilt", [(0.0, 0.0), (2.0, -3.0), (12.0, -9.0)])
 def test_row_averages_against_dense_quadrature(described, tilt):
     score = get_score(described)
-    sample = row_sample(score, 3, 4.0, 1.0, 1.3)
+    rows = rows_of(score, 3, 1.3)
     log_Z, g, q = quadrature(score, *tilt, 1.3)
-    found = sample.cumulants(*tilt)
-    error = sample.group_log_Z(*tilt).std(ddof=1) / np.sqrt(8)
-    assert found.log_Z == pytest.approx(log_Z, abs=4 * error + 1e-4)  # the grid itself is good to 1e-4
+    found, _ = rows.cumulants(*tilt)
+    drawn = 0.0 if isinstance(rows, RowQuadrature) else rows.group_log_Z(*tilt).std(ddof=1) / np.sqrt(8)
+    assert found.log_Z == pytest.approx(log_Z, abs=4 * drawn + 3e-4)  # the grid itself is good to 1e-4
     assert found.g == pytest.approx(g, abs=0.004)
     assert found.q == pytest.approx(q, abs=0.004)
 
@@ -56,7 +58,7 @@ def test_row_averages_against_dense_quadrature(described, tilt):
 def test_rows_of_narrow_logits_against_draws_from_the_prior(score, sigma_g):
     """Such a tilt is weak: draws of the prior know the answer. Product laws exist at few normalisers here."""
     L, theta, eta = 6, 20.0, -5.0
-    found = row_sample(get_score(score), L, 8.0, 1.0, sigma_g).cumulants(theta, eta)
+    found, _ = rows_of(get_score(score), L, sigma_g).cumulants(theta, eta)
     draws = np.random.default_rng(0).standard_normal((100_000, 1, L)) * sigma_g
     row = get_score(score).rows(torch.from_numpy(draws))[:, 0].numpy()
     g, q = row[:, 0], (row**2).sum(1)
@@ -66,21 +68,21 @@ def test_rows_of_narrow_logits_against_draws_from_the_prior(score, sigma_g):
     assert found.gg == pytest.approx(np.average((g - mean) ** 2, weights=tilt), rel=5 * np.sqrt(2 / g.size))
 
 
-@pytest.mark.parametrize("beyond", [{"sigma_g": 1e6}, {"sigma_g": 100.0}, {"V": 10**12}])
-def test_rows_that_no_law_imitates_are_refused(beyond):
+@pytest.mark.parametrize("beyond", [{"sigma_g": 1e6}, {"sigma_g": 1e4, "L": 64}])
+def test_rows_that_cant_be_averaged_are_refused(beyond):
     model = Model(**{"V": 4, "L": 6, "P": 10, **beyond})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(InputError, match=r"^L, V, sigma_w, sigma_g = .*: rows of softmax"):
+        with pytest.raises(InputError, match=r"^L, .*sigma_g = .*: rows of softmax"):
             find_minima(model, "posterior")
 
 
 def test_derivatives_of_log_Z():
-    sample = row_sample(get_score("softmax"), 16, 8.0, 1.0, 1.0)
-    at, h = sample.cumulants(20.0, -22.0), 1e-4
+    rows = RowQuadrature(get_score("softmax"), 16, 1.0, error=1e-9)
+    (at, near), h = rows.cumulants(20.0, -22.0), 1e-3
 
     def change(dtheta, deta, what):
-        ends = [getattr(sample.cumulants(20.0 + s * dtheta, -22.0 + s * deta), what) for s in (1, -1)]
+        ends = [getattr(rows.cumulants(20.0 + s * dtheta, -22.0 + s * deta, near)[0], what) for s in (1, -1)]
         return (ends[0] - ends[1]) / (2 * h)
 
     for by, names in (((h, 0), ("g", "gg", "gq")), ((0, h), ("q", "gq", "qq"))):
@@ -96,13 +98,11 @@ def test_derivatives_of_F():
     z = np.array([4.0, 15.0, 30.0]) / scale
     h = 1e-4 * z
     slope = (action.jet((z + h,), p).value - action.jet((z - h,), p).value) / (2 * h)
-    np.testing.assert_allclose(action.jet((z,), p).gradient[..., 0], slope, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(action.jet((z,), p).gradient[..., 0], slope, rtol=1e-4, atol=1e-5)
     found = find_minima(Model(V=8, L=16, P=256.0), "posterior")
     at = found.coordinates["theta"][:1] / scale
-    curvature = (action.jet((at * 1.0001,), p).gradient[0, 0] - action.jet((at * 0.9999,), p).gradient[0, 0]) / (
-        2e-4 * at
-    )
-    assert float(found.curvatures[0, 0]) == pytest.approx(curvature, rel=1e-4)
+    ends = [action.jet((at * (1 + side * 1e-2),), p).gradient[0, 0] for side in (1, -1)]
+    assert float(found.curvatures[0, 0]) == pytest.approx((ends[0] - ends[1]) / (2e-2 * at), rel=1e-2)  # interpolated
 
 
 @pytest.mark.parametrize(("P", "aG", "q", "loss"), [(128, 0.016, 0.119, 1.169), (320, 0.286, 0.178, 0.519)])
@@ -120,10 +120,10 @@ def test_agrees_with_sampled_heads(P, aG, q, loss):
 def test_first_order_at_64_smooth_at_16():
     found = find_transitions(Model(V=8, L=64), "posterior")
     assert found.order == "first"
-    assert found.values["P_star"] == pytest.approx(1437, abs=4)  # another seed's rows: within 1
+    assert found.values["P_star"] == pytest.approx(1436, abs=1)  # drawn rows: 1436.8 ± 0.8
     low, high = found.values["spinodals"]
-    assert (low, high) == (pytest.approx(1363, abs=6), pytest.approx(1778, abs=6))
-    assert found.evidence["P_star_error"] < 2
+    assert (low, high) == (pytest.approx(1362.5, abs=0.5), pytest.approx(1777.1, abs=0.5))
+    assert found.evidence["P_star_error"] < 0.02
     assert (
         abs(found.evidence["P_star_with_fluctuations"] - found.values["P_star"]) < 30
     )  # O(1) in F, 0.21 per unit of P
@@ -164,25 +164,22 @@ def test_numbers_of_the_score_are_an_axis():
 
 
 @pytest.mark.slow
-def test_difference_of_branches_is_within_its_error():
-    """Rows of another seed give the same P* within the standard error that the action states."""
-    action, other = RowPosterior(get_score("softmax")), row_sample(get_score("softmax"), 64, 8.0, 1.0, 1.0, seed=1)
-    model = Model(V=8, L=64, P=1437.0)
-    found, p = find_minima(model, "posterior"), model.parameters()
-    scale = action.physical((np.ones(1),), p)[0]
-    theta = found.coordinates["theta"]
-    error = action.uncertainty((theta[:1] / scale,), (theta[1:2] / scale,), p.ravel())[0]
-    assert 0.01 < error < 0.5
-    states = [action._state(float(x), p) for x in theta[:2]]
-    shifts = [64 * (other.cumulants(s.theta, s.eta).log_Z - s.row.log_Z) for s in states]
-    assert abs(shifts[1] - shifts[0]) < 4 * np.sqrt(2) * error
+def test_difference_of_drawn_rows_is_within_its_error():
+    """Rows of another seed differ by what the standard error of the first says."""
+    score = get_score({"name": "entmax", "alpha": 1.5})
+    rows, others = (row_sample(score, 32, 1.0, seed=seed) for seed in (0, 1))
+    low, high = ((1.0, -8.0), (30.0, -30.0))
+    at = [[each.cumulants(*tilt)[0].log_Z for tilt in (low, high)] for each in (rows, others)]
+    error = rows.error_of_difference(*(Tilt(*tilt, log_Z) for tilt, log_Z in zip((low, high), at[0], strict=True)))
+    assert 1e-4 < error < 0.05
+    assert abs((at[0][1] - at[0][0]) - (at[1][1] - at[1][0])) < 4 * np.sqrt(2) * error
 
 
 def test_refuses_what_it_cannot_sample():
     with pytest.raises(InputError, match="P = "):
-        find_minima(Model(V=8, L=16, P=1e9), "posterior")
+        find_minima(Model(V=8, L=16, P=1e19), "posterior")
     with pytest.raises(InputError, match="4096"):
-        find_minima(Model(V=8, L=5000, P=1e3), "posterior")
+        find_minima(Model(V=8, L=5000, P=1e3, score="sparsemax"), "posterior")
 
 
 @pytest.mark.parametrize(("P", "kappa"), [(1e-12, 1.0), (1e-3, 1.0), (1.0, 1.0), (1.0, 1e9), (1e-12, 1e9)])
