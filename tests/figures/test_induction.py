@@ -48,3 +48,11 @@ def test_diagram_has_all_three_ways(drawn):
     cut = rows[(rows["kind"] == "cut") & (rows["V"] > 1e6)]
     assert cut["first"].to_numpy() == pytest.approx(cut["P_star"].to_numpy(), rel=0.02)
     assert cut["second"].to_numpy() == pytest.approx(cut["P_layer2"].to_numpy(), rel=0.03)
+
+
+@pytest.mark.slow
+def test_networks_stay_below_the_spinodal_only(drawn):
+    shares = drawn("induction_escape").numbers("induction_escape")
+    assert shares.groupby(["start", "P"])["share"].sum().to_numpy() == pytest.approx(1.0)
+    below = shares[(shares["P"] == 110) & (shares["end"] == "unstructured") & (shares["start"] == "random:0.1")]
+    assert below["share"].tolist() == [1.0]

@@ -12,6 +12,7 @@ from phasekit.samplers import sample
 from phasekit.tasks import draw
 from phasekit.theory.corrections.questions import questions_correction
 from phasekit.theory.minima import find_minima
+from phasekit.theory.transitions import find_transitions
 
 
 def plain_energy(model, data, W, G1, G2):
@@ -125,3 +126,19 @@ def test_more_data_at_a_higher_temperature_come_closer():
         assert correction.readout[0] + correction.rest[0] < off[-1] < 0
     assert off[1] == pytest.approx(off[0] / 8, rel=0.4)
     assert abs(off[1]) < 0.001 * 71.66
+
+
+@pytest.mark.slow
+def test_small_weights_leave_the_unstructured_state_at_its_spinodal():
+    """V = 12, L = 4: P* = 109, P_sp = 170. Beyond it they slide into the induction state, or into that with Δ < 0."""
+    spinodal = find_transitions(Model(V=12, L=4, task="induction")).passages[0].spinodals[1]
+    for times, leave in ((0.8, False), (1.4, True)):
+        model = Model(V=12, L=4, P=round(times * spinodal), task="induction")
+        data = train(model, starts=("random:0.1",), members=8, settings=Adam(steps=1500, rate=0.05)).data
+        stay = np.isclose(data.alpha1.values, 1 / 4, atol=0.02)
+        assert np.all(stay != leave)
+        if leave:
+            theory = find_minima(model).order_parameters["alpha1"]
+            ends = np.abs(data.alpha1.values[0][:, None] - theory).argmin(1)
+            assert set(theory[ends] > 1 / 4) == {True, False}  # either side of the state that was left
+            assert data.alpha1.values[0] == pytest.approx(theory[ends], abs=0.03)

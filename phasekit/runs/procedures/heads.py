@@ -61,7 +61,7 @@ class HeadsProcedure(Procedure, ABC):
         return self.gradients * self.heads * each
 
 
-_START = re.compile(r"uniform|copy(:\d+)?|random")
+_START = re.compile(r"uniform|copy(:\d+)?|random(:(?=.*[1-9])\d*\.?\d+)?")
 
 
 class StartedHeads(HeadsProcedure, ABC):
@@ -69,10 +69,11 @@ class StartedHeads(HeadsProcedure, ABC):
 
     Parameters
     ----------
-    starts : "uniform", "copy", "copy:K", "random"
+    starts : "uniform", "copy", "copy:K", "random", "random:SIZE"
         "uniform" begins where all keys weigh the same, "copy" where a head attends to the token to be copied: the two
         phases of a first-order transition. "copy:K" does so in the first K positions only. "random" draws from the
-        prior. For induction "copy" is the planted end, with both layers formed, and "uniform" the unstructured state.
+        prior, "random:0.1" a tenth of it. For induction "copy" is the planted end, with both layers formed, and
+        "uniform" the unstructured state.
     members : int
         Heads from each start.
     seed : int
@@ -90,7 +91,7 @@ class StartedHeads(HeadsProcedure, ABC):
         if not starts or len(set(starts)) != len(starts):
             raise ValueError("must be a list of different starts, with at least one")
         if not all(_START.fullmatch(start) for start in starts):
-            raise ValueError("must be a list of uniform, copy, copy:K and random")
+            raise ValueError("must be a list of uniform, copy, copy:K, random and random:SIZE")
         return starts
 
     def together(self, model: Model) -> Hashable:
