@@ -1,7 +1,7 @@
 """When networks leave the unstructured state by themselves: small weights at its spinodal P_sp, long after P*.
 
 V = 12, L = 4. Circles are shares of networks (those of sims/induction_escape.toml). Beyond P_sp those that don't reach
-the induction state slide to the other side, into the minimum in which layer 1 attends anywhere but to the previous token.
+the induction state slide to the other side: the minimum in which layer 1 attends anywhere but to the previous token.
 """
 
 from __future__ import annotations
