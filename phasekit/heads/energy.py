@@ -106,7 +106,7 @@ class Energy(ABC):
         """1/(κL), the prefactor of the likelihood's gradient; with a mask the number of positions that count for L."""
         return 1.0 / (self.model.kappa * self.positions)
 
-    @property
+    @cached_property
     def positions(self) -> int:
         """How many positions the loss is averaged over."""
         return int(self.model.mask.counted(self.model.L).sum()) if self.model.mask.hides else self.model.L
