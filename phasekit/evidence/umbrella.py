@@ -58,6 +58,7 @@ class SpringTarget:
     def __init__(self, energy: Energy, centres: Sequence[float], stiffness: float) -> None:
         if energy.model.inputs != "positional":
             raise InputError("inputs", energy.model.inputs, "umbrella sampling is for positional inputs")
+        energy.model.refuse("umbrella sampling is for heads without", "encoding", "mask")
         self._heads = HeadsTarget(energy, len(centres))
         self.shapes, self.chains, self.scales = self._heads.shapes, self._heads.chains, self._heads.scales
         self.dtype, self.device = energy.dtype, energy.device

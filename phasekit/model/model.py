@@ -130,6 +130,25 @@ class Model(Description):
         return self
 
     @property
+    def beyond(self) -> dict[str, str]:
+        """What the model says of encoding, mask and token law beside ``inputs``: names by field."""
+        said = {
+            "encoding": None if self.encoding is None else self.encoding.name,
+            "mask": self.mask.name if self.mask.hides else None,
+            "tokens": None if self.tokens.uniform else self.tokens.name,
+        }
+        return {field: name for field, name in said.items() if name is not None}
+
+    def refuse(self, allowed: str, *fields: str) -> None:
+        """Raise InputError, with what is ``allowed``, if one of these fields (all, if none is named) says something.
+
+        For what knows heads with positional or token+position inputs, no mask and uniform tokens only.
+        """
+        for field, name in self.beyond.items():
+            if not fields or field in fields:
+                raise InputError(field, name, allowed)
+
+    @property
     def positions(self) -> Encoding:
         """How logits depend on positions: the encoding, or what ``inputs`` says."""
         return self.encoding or (OneHot() if self.inputs == "positional" else TokenAndPosition())

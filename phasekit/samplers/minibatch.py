@@ -63,6 +63,7 @@ class MinibatchTarget:
         self.model = model = common_model([d.model for d in datasets])
         if model.key_dim is not None:
             raise InputError("batch", batch, "minibatches are for heads with key_dim None only")
+        model.refuse("minibatches know no masks, and positional or token+position inputs only", "encoding", "mask")
         self.batch, self.dtype, self.device = batch, dtype, device
         n = model.L if model.inputs == "positional" else model.V + model.L
         self.shapes = {name: (len(datasets), members, k, k) for name, k in (("W", model.V), ("G", n))}

@@ -101,6 +101,8 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
         For an unknown quantity, one that the score doesn't have, or fewer than 5 values.
     """
     forms = closed_forms_of(quantity, given_model(model).score, model.task)
+    if model.beyond.keys() - {"encoding"} or model.positions.basis(2) is not None:
+        forms = {}  # they know neither masks, nor token laws, nor patterns of more than two levels
     grid = Grid(model, {axis: np.sort(number_array(axis, values))})
     if grid.shape[0] < FEWEST:
         raise InputError(axis, grid.axes[axis].tolist(), f"a scaling law needs at least {FEWEST} values")

@@ -156,3 +156,23 @@ def test_frequencies_of_a_text(tmp_path):
         unigrams(path, 5)
     with pytest.raises(InputError, match=r"can't be read as text \(FileNotFoundError\)"):
         unigrams(tmp_path / "none.txt")
+
+
+def test_what_knows_neither_masks_nor_encodings_refuses_them():
+    from phasekit.samplers import SGLD, sample
+    from phasekit.theory.corrections.sampling_force import sparsemax_on_drawn_data
+
+    with pytest.raises(InputError, match="mask = 'causal': minibatches know no masks"):
+        sample(Model(V=4, L=8, P=20, mask="causal"), SGLD(step=1e-3, batch=4), draws=2, members=1)
+    with pytest.raises(InputError, match="tokens = 'zipf': the sampling force"):
+        sparsemax_on_drawn_data(Model(V=4, L=8, P=20, score="sparsemax", tokens="zipf"))
+
+
+def test_closed_forms_are_those_of_the_encoding_or_none():
+    from phasekit.theory.scaling import scaling_law
+
+    L = [64, 128, 256, 512, 1024]
+    relative = scaling_law(Model(V=8, L=8, encoding="relative"), "P_star", "L", L)
+    assert relative.closed_self_consistent.values == pytest.approx(relative.P_star.values, rel=0.35)
+    zipf = scaling_law(Model(V=8, L=8, tokens="zipf"), "P_star", "L", L)
+    assert not [name for name in zipf.data_vars if str(name).startswith("closed_")]

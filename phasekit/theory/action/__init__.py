@@ -73,13 +73,9 @@ def _price_of(score: Score) -> Price:
 
 def _refuse_setting(model: Model, estimator: Estimator) -> None:
     """Raise InputError for an encoding, a mask or a token law that this head has no theory with, and say why."""
-    new = {
-        "encoding": "" if model.encoding is None else model.encoding.name,
-        "mask": model.mask.name if model.mask.hides else "",
-        "inputs": model.inputs if model.mask.hides and model.inputs != "positional" else "",
-        "tokens": "" if model.tokens.uniform else model.tokens.name,
-    }
-    words = {field: word for field, word in new.items() if word}
+    words = dict(model.beyond)
+    if model.mask.hides and model.inputs != "positional":
+        words["inputs"] = model.inputs
     if not words:
         return
     (field, word), *others = words.items()

@@ -18,5 +18,6 @@ def evaluate(formula: Callable[..., Array], p: Parameters, **own: Array) -> Arra
     """
     names = inspect.signature(formula).parameters
     own.setdefault("lam", p.pooling_cost)
+    own.setdefault("sigma_g", p.logit_scale)
     values = {name: own[name] if name in own else getattr(p, name) for name in names}
     return np.broadcast_to(formula(**values), p.shape)

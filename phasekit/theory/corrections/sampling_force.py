@@ -113,6 +113,7 @@ def sparsemax_on_drawn_data(model: Model, rows: int = 2048, seed: int = 0) -> Dr
         raise InputError(
             "inputs", model.inputs, "the sampling force is known for positional inputs and Gaussian G only"
         )
+    model.refuse("the sampling force is known for one-hot positions, no mask and uniform tokens only")
     if model.P is None:
         raise InputError("P", None, "missing: the noise of the data depends on it")
     fields = _fields(rows, model.L, seed)
