@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 #: Seconds after which work that nobody sees on a terminal says that it goes on.
-FIRST_WORD = 10.0
+FIRST_WORD = 30.0
 
 
 class Bar:
@@ -45,7 +45,7 @@ class Bar:
 def bar(description: str, total: float | None = None) -> Iterator[Bar]:
     """Show a bar with the time that has passed and, once that can be told, the time to go; a spinner without a total.
 
-    Where standard error is no terminal, there is a line now and then, the first one after ten seconds.
+    Where standard error is no terminal, there is a line now and then, the first one after half a minute.
     """
     if not sys.stderr.isatty():
         with _told_now_and_then(description) if total is None else nullcontext():
