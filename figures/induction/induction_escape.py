@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import NullFormatter
 
 from figures._sweeps import networks_of_one
-from phasekit.drawing.plotting import LABELS, draw_networks, mark_transition, new_figure, save, style
+from phasekit.drawing.plotting import LABELS, SYMBOLS, draw_networks, mark_transition, new_figure, save, style
 from phasekit.drawing.presets import Preset
 from phasekit.theory.transitions import find_transitions
 
 STARTS = {"random:0.1": "from a tenth of the prior", "random": "from the prior"}
 ENDS = {"induction": "C0", "other side": "C3", "unstructured": "0.5"}
+TICKS = (100, 150, 200, 300, 400, 600)
 _NEAR = 0.02  # of alpha1: still in the unstructured state
 
 
@@ -33,12 +35,16 @@ def main(out: Path, preset: Preset) -> list[Path]:
                 rows = shares[(shares["start"] == start) & (shares["end"] == end)]
                 axes.plot(rows["P"], rows["share"], color=colour, linewidth=0.8)
                 draw_networks(axes, rows["P"], rows["share"], color=colour, label=end)
-            mark_transition(axes, passage.P, "P_star", symbol=axes is panels[0])
+            mark_transition(axes, passage.P, "P_star", symbol=False)
             axes.axvline(passage.spinodals[1], color="0.3", linestyle="--", linewidth=0.8)
             axes.set(ylabel="share of networks", ylim=(-0.05, 1.05))
             axes.set_title(words, loc="left")
-        panels[0].text(passage.spinodals[1], 1.07, r"$P_{\mathrm{sp}}$", ha="center")
-        panels[-1].set(xlabel=LABELS["P"], xscale="log")
+        panels[0].text(passage.P, 0.9, f" {SYMBOLS['P_star']}", va="top")
+        panels[0].text(passage.spinodals[1], 0.6, r" $P_{\mathrm{sp}}$", va="top")
+        panels[-1].set(xlabel=LABELS["P"], xscale="log", xlim=(0.92 * passage.P, None))
+        panels[-1].set_xticks([tick for tick in TICKS if tick <= shares["P"].max()])
+        panels[-1].xaxis.set_major_formatter("{x:.0f}")
+        panels[-1].xaxis.set_minor_formatter(NullFormatter())
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return save(figure, shares, out / "induction_escape")
 
