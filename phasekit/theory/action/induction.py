@@ -127,7 +127,8 @@ class RelayPrice(Price):
         """Return path coordinates beyond every stationary point.
 
         The data's force is at most P(V−1)/(2κV) · (1 + 2√t/(L−1)). That of the prior falls as long as most of the
-        first layer's weight lies elsewhere (the first layer gets cheaper), and then rises.
+        first layer's weight lies elsewhere (the first layer gets cheaper), and then rises. 0 where data are too weak
+        for any.
         """
         strongest = p.P * (p.V - 1) / (2 * p.kappa * p.V) * (1 + 2 * np.sqrt(p.strength) / (p.L - 1))
 
@@ -136,14 +137,27 @@ class RelayPrice(Price):
             with np.errstate(over="ignore"):
                 return np.asarray(copying & ~(np.abs(self.place(u, p).force) <= strongest))
 
+        hopeless = ~(self._floor(p) <= strongest)
         low, high = np.zeros(p.shape), np.ones(p.shape)
-        while not (ended := beyond(high) | ~np.isfinite(strongest)).all():
+        while not (ended := beyond(high) | hopeless).all():
             low, high = np.where(ended, low, high), np.where(ended, high, 2 * high)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             ended = beyond(middle)
             low, high = np.where(ended, low, middle), np.where(ended, middle, high)
-        return high
+        return np.where(hopeless, 0.0, high)
+
+    def _floor(self, p: Parameters) -> Array:
+        """Return what the slope of the price is at least, anywhere on the sheet; 0 where no such bound is known.
+
+        It is √[(V−1)(L−1) (Δ/γ)/γ']/σ_g². For Δ < 0 both factors are at least L, as at the unstructured
+        state; for Δ > 0 the first is at least ln L and 1, the second 4(L−1)/L.
+        """
+        if not isinstance(self.first, GapPrice):
+            return np.zeros(p.shape)
+        if self.gap < 0:
+            return self.kink(p)
+        return np.asarray(self.kink(p) / p.L * np.sqrt(np.maximum(np.log(p.L), 1) * 4 * (p.L - 1) / p.L))
 
     def _scale(self, p: Parameters) -> Array:
         return np.asarray(p.sigma_g / temperature(p))
@@ -162,7 +176,7 @@ class Sheet(TwoLevelMap):
     """
 
     order_parameters: ClassVar[tuple[str, str]] = ("alpha1", "alpha2")
-    cells: ClassVar[int] = 32  # 24 find the same minima as 512 in 6000 random models; the first sheet takes more
+    cells: ClassVar[int] = 24  # as many minima as with 512 in 6000 random models; the first sheet takes more
     price: RelayPrice
 
     def __init__(self, price: RelayPrice) -> None:
@@ -189,7 +203,7 @@ class InductionMap(Sheet, Curved, Isolated):
     """
 
     course: ClassVar[str] = "layers"
-    cells: ClassVar[int] = 128  # 96 overlook one of 200 pairs of minima at equal actions, next to the end of a jump
+    cells: ClassVar[int] = 64  # overlooks one of 200 pairs of minima at equal actions, in a window 5e-6 of P wide
 
     def __init__(self, first: Price, own: bool = False) -> None:
         super().__init__(RelayPrice(first, own))
