@@ -77,7 +77,7 @@ def lines_of(points: pd.DataFrame, preset: Preset) -> Iterator[pd.DataFrame]:
         if model.score.normalised:
             rows = theory_lines(find_transitions(model, estimator), ends, preset).query("branch == 'global'")
         else:
-            P = np.union1d(np.geomspace(ends[0], ends[1], preset.points), [at])
+            P = np.union1d(np.geomspace(ends[0], ends[1], preset.points), [at, 1.001 * CRITICAL[1] * at])
             rows = theory(model, tuple(P.tolist()), estimator).assign(piece=1)
         rows = rows.assign(ratio=rows["P"] / at)
         if (score, estimator) == ("linear", "posterior"):
