@@ -95,16 +95,16 @@ def test_samplers_say_that_they_know_one_head_only():
 
 @pytest.mark.slow
 def test_networks_end_in_the_theory_s_minima():
-    """From both ends, on six data sets: energies to 0.3 % once the readout's finite data are accounted for."""
+    """From both ends, on four data sets: energies to 0.3 % once the readout's finite data are accounted for."""
     for V, L, P in ((8, 8, 400), (16, 16, 600)):
         model = Model(V=V, L=L, P=P, task="induction")
         theory = find_minima(model)
         correction = questions_correction(theory)
-        data = train(model, data_seeds=range(6), starts=("copy", "uniform"), members=1, settings=Adam(steps=700)).data
+        data = train(model, data_seeds=range(4), starts=("copy", "uniform"), members=1, settings=Adam(steps=500)).data
         assert data.converged.all()
         for number, branch in ((0, 0), (1, int(np.argmin(np.abs(theory.order_parameters["alpha1"] - 1 / L))))):
             U = data.U.values[:, number]
-            error = U.std(ddof=1) / np.sqrt(6)
+            error = U.std(ddof=1) / 2
             predicted = theory.action[branch] + correction.readout[branch]
             assert predicted + correction.rest[branch] - 4 * error <= U.mean() <= predicted + 4 * error
             assert U.mean() == pytest.approx(predicted, rel=4e-3)
@@ -117,15 +117,15 @@ def test_networks_end_in_the_theory_s_minima():
 def test_more_data_at_a_higher_temperature_come_closer():
     """κ times the data: the theory is the same, and what finite data change falls as 1/κ."""
     off = []
-    for kappa in (1, 8):
+    for kappa in (1, 5):
         model = Model(V=8, L=8, P=200 * kappa, kappa=kappa, task="induction")
-        data = train(model, data_seeds=range(6), starts=("copy",), members=1, settings=Adam(steps=700)).data
+        data = train(model, data_seeds=range(5), starts=("copy",), members=1, settings=Adam(steps=500)).data
         theory = find_minima(model)
         off.append(data.U.values.mean() - theory.action[0])
         correction = questions_correction(theory)
         assert correction.readout[0] + correction.rest[0] < off[-1] < 0
-    assert off[1] == pytest.approx(off[0] / 8, rel=0.4)
-    assert abs(off[1]) < 0.001 * 71.66
+    assert off[1] == pytest.approx(off[0] / 5, rel=0.4)
+    assert abs(off[1]) < 0.003 * 71.66
 
 
 @pytest.mark.slow
