@@ -25,6 +25,8 @@ _FIRST, _COPYING = 5e-3, (0.7, 0.85, 0.95)
 _FEWEST_ROWS, _MANY_ROWS = 1000, 4000
 #: Steps of ln θ: the first, the longest, the shortest; the relative miss of a prediction that they are made for.
 _STEP, _LONGEST, _SHORTEST, _MISS = 0.5, 1.2, 1e-3, 1e-3
+#: Nodes at most.
+_MOST_NODES = 400
 #: Newton's method for η: its steps, and the relative step that is the last one.
 _NEWTON_STEPS, _SETTLED = 30, 3e-5
 _TINY = 1e-30
@@ -163,6 +165,8 @@ class _Way:
         while not (nodes[-1].row.g - nothing > most * (1 - nothing) and nodes[-1].log_t > strongest):
             here = nodes[-1]
             strongest = max(strongest, here.log_t)
+            if len(nodes) > _MOST_NODES:
+                raise ArithmeticError("the curve of stationary states doesn't end")
             expected = _ahead(nodes, step)
             try:
                 node = self._solve(here.x + step, expected, here.near)
@@ -191,6 +195,8 @@ class _Way:
                 row, eta = _moved(row, step), eta + step
                 rise = per_theta / (1 - per_eta)
                 t = self._moving(theta, row, 1.0, rise)
+                if not (t.real > 0 and np.isfinite(eta)):
+                    break
                 log_t_slope = theta * t.imag / (_TINY * t.real)
                 return _Node(x, eta, float(np.log(t.real)), row, theta * rise, log_t_slope, near)
             eta = min(eta + step, eta / 10)

@@ -31,7 +31,7 @@ _PHASE = 20.0
 #: Panels for each standard deviation of the prior, or for each unit of ln f if that is less.
 _PANELS = 0.4
 #: Logits between which panels lie, in prior standard deviations, and the coarse grid on which they are laid out.
-_COARSE = np.linspace(-9.0, 24.0, 265)
+_COARSE = np.linspace(-9.0, 60.0, 553)
 _ZERO = int(np.argmin(np.abs(_COARSE)))
 #: ln y beyond which nothing is left behind the cut-off.
 _NO_MORE = 0.5
@@ -109,6 +109,8 @@ class RowQuadrature(Rows):
             found, shorter = self._integrate(theta, eta, contour, reach)
             if (
                 abs(found.log_Z - shorter.log_Z) <= self.error**0.75 * max(1.0, abs(found.log_Z))
+                and 0 < found.g < 1
+                and 0 < found.q < 1
                 and found.gg > 0 < found.qq
             ):
                 return found, contour
@@ -238,6 +240,8 @@ class RowQuadrature(Rows):
         u, other = self._untilted(d, eta, max(reach, _sharpness(eta)))
         other = other - (contour.s + _MOVE / contour.deviation)[:, None] * u
         copy = other + theta * u
+        if copy[int(contour.size.argmax())].argmax() >= copy.shape[1] - _X.size:
+            raise ArithmeticError("logits are raised beyond what is integrated over")
         tops = [exponent.max(1, keepdims=True) for exponent in (other, copy)]
         counts = ((other > tops[0] - self._digits - 10) | (copy > tops[1] - self._digits - 10)).any(0)
         u, other, copy = u[:, counts], np.exp(other[:, counts] - tops[0]), np.exp(copy[:, counts] - tops[1])
