@@ -111,7 +111,7 @@ class RelayPrice(Price):
         )
 
     def path(self, p: Parameters, cells: int) -> Array:
-        return self._last(p)[:, None] * np.linspace(0.0, 1.0, cells + 1)
+        return self.first.nodes(self._last(p), self._first(p), cells)
 
     def kink(self, p: Parameters) -> Array:
         """Return the slope of the price at the unstructured state: what the first bit of |δ| costs."""

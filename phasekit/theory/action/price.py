@@ -70,6 +70,10 @@ class Price(ABC):
     def path(self, p: Parameters, cells: int) -> Array:
         """Return nodes of u that cover every minimum, shape (models, cells + 1); see :class:`.base.Profiled`."""
 
+    def nodes(self, last: Array, p: Parameters, cells: int) -> Array:
+        """Return nodes of u from 0 to ``last``, about even in the log odds where these grow with u in proportion."""
+        return np.asarray(last[..., None] * np.linspace(0.0, 1.0, cells + 1))
+
 
 def nodes_up_to_copying(price: Price, p: Parameters) -> Array:
     """Return nodes of u from no copying to a copy weight above 0.99, shape (models, nodes); the P of ``p`` is ignored.

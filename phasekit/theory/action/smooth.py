@@ -62,8 +62,12 @@ class SmoothPrice(Price):
         return Cheapest((u / gap_scale(p), mean / _mean_scale(p)), odds.value, force)
 
     def path(self, p: Parameters, cells: int) -> Array:
+        return self.nodes(self._resolved(affordable_gap(p), p), p, cells)
+
+    def nodes(self, last: Array, p: Parameters, cells: int) -> Array:
+        """Return nodes even in asinh: log odds that grow as the logarithm of the gap need gaps of millions."""
         unit = self._unit(p)
-        return unit[..., None] * even_in_asinh(self._resolved(affordable_gap(p), p) / unit, cells)
+        return unit[..., None] * even_in_asinh(last / unit, cells)
 
     def _unit(self, p: Parameters) -> Array:
         """Return the gap that changes the log odds by about 1, starting from equal logits."""

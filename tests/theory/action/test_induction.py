@@ -145,6 +145,29 @@ def test_other_scores_in_layer_1(first):
     check_against_descents(action, p, 6)
 
 
+@pytest.mark.parametrize("first", [{"name": "ssa"}, {"name": "ssa", "n": 4.0, "b": 1.0}])
+def test_no_minimum_is_lost_however_many_the_data(first):
+    """Log odds that grow as logarithms stretch the path to gaps of millions; the lowest minimum lies at its start."""
+    model = Model(V=8, L=8, task={"name": "induction", "first": first})
+    action, numbers = action_for(model), model.task.numbers
+    rng = np.random.default_rng(7)
+    L = np.array([2.0, 2, 3, 4, 8, 16, 2, 4])
+    V = L + np.array([0, 0, 0, 0, 0, 0, 3, 12])
+    p = Parameters(10 ** rng.uniform(3, 8, 8), V, L, *10 ** rng.uniform(-0.3, 0.3, (3, 8)))
+    p = p.with_score({name: np.full(8, value) for name, value in numbers.items()})
+    owner, z, _ = minima_of(action, p)
+    value = action.jet(z, p[owner]).value
+    for k in range(8):
+        q = p[k : k + 1]
+        starts = [np.array([x, 0.0, y]) * (L[k] + V[k]) ** 0.5 for x in (1.0, 4.0) for y in (1.0, 4.0)]
+        starts += [start * [i, 1, j] for start in starts for i, j in ((-1, -1), (1, -1), (-1, 1))]
+        ends, lowest = descents(action, q, starts)
+        found = value[owner == k]
+        assert found.min() <= lowest.min() * (1 + 1e-7), q
+        stable = action.curvatures(tuple(ends.T), p[np.full(len(ends), k)])[:, 0] > 1e-2
+        assert (np.abs(lowest[stable, None] / found - 1).min(axis=1) < 1e-5).all(), q
+
+
 def test_temperature_is_a_scale_of_the_prior():
     plain = find_minima(Model(V=12, L=6, P=300.0, sigma_g=0.5, task="induction"))
     warm = find_minima(Model(V=12, L=6, P=300.0, score={"name": "temperature", "T": 2.0}, task="induction"))
