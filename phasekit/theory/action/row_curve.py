@@ -86,7 +86,8 @@ class Curve:
         return float(np.exp(self._nodes[-1].log_t))
 
     def log_t(self, theta: Array) -> Array:
-        return np.asarray(self._smooth(np.log(theta))[..., 0])
+        """Return ln t of states; before the curve's first one, that of the first."""
+        return np.asarray(self._smooth(np.log(np.maximum(theta, self.theta[0])))[..., 0])
 
     def eta(self, theta: Array) -> Array:
         return np.asarray(self._smooth(np.log(theta))[..., 1])
