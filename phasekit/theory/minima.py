@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 
 from phasekit.model import Estimator, Grid, Model, Parameters, given_models, in_words
 from phasekit.theory.action import Action, action_for
-from phasekit.theory.action.base import Array, Covariance, Posterior, StationaryPoints, eigenvalues
+from phasekit.theory.action.base import TOLERANCE, Array, Covariance, Posterior, StationaryPoints, eigenvalues
 from phasekit.theory.action.listed import Branch, Listed
 from phasekit.theory.action.search import stationary_points
-
-#: A minimum counts as converged if its ``gradient_norm`` (see :class:`Minima`) is at most this.
-TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Minima:
         standard deviations), with the largest Hessian eigenvalue: rounding the coordinates alone gives about 1e-16
     curvatures : eigenvalues of the Hessian in whitened coordinates, ascending, on one more trailing axis
         (1: prior only, 0: spinodal)
-    converged : whether ``gradient_norm`` is below :data:`TOLERANCE` and all curvatures are positive
+    converged : whether ``gradient_norm`` is at most :data:`.action.base.TOLERANCE` and all curvatures are positive
     start : where the search for the minimum began: the middle of its bracket on the action's path (log odds of
         softmax and α-entmax, gap of other normalised scores, angle in radians of linear attention, s of factorised
         heads, θ of the posterior of normalised scores), the readout w of copying factorised heads, or the number of a

@@ -154,8 +154,9 @@ class Given(TokenLaw):
     @field_validator("frequency")
     @classmethod
     def _are_probabilities(cls, given: tuple[float, ...]) -> tuple[float, ...]:
-        if len(given) < 2 or min(given) <= 0 or abs(sum(given) - 1) > _ROUNDING:
-            raise InputError("frequency", given, f"must be at least two positive numbers of sum 1, not {sum(given):g}")
+        if len(given) < 2 or min(given) <= 0 or max(given) >= 1 or abs(sum(given) - 1) > _ROUNDING:
+            allowed = f"must be at least two numbers between 0 and 1, and of sum 1, not {sum(given):g}"
+            raise InputError("frequency", given, allowed)
         return given
 
     def check(self, V: int, L: int) -> None:

@@ -136,6 +136,53 @@ def test_the_front_begins_with_a_jump_in_large_vocabularies():
     assert found.values["jump"]["front"] == [1, 5]
 
 
+def profile_of(model, w):
+    """E of the page on a fine mesh of gaps, each row at its lowest: it shares nothing with the search."""
+    keys = model.mask.keys(model.L)[:, None]
+    gaps = np.linspace(0, 14, 2001)
+    alpha = 1 / (1 + (keys - 1) * np.exp(-gaps))
+    q, cost = alpha**2 + (1 - alpha) ** 2 / (keys - 1), (1 - 1 / keys) * gaps**2 / 2
+    t, weight = model.P / model.V, model.P * (model.V - 1) / (2 * model.V)
+    rows = np.stack([(weight / keys.size * (field**2 * q - 2 * field * alpha) + cost).min(1).sum() for field in w])
+    return model.P / (2 * model.V * (1 + t)) + weight * (1 + w**2 / t) + rows
+
+
+@pytest.mark.slow
+def test_a_jump_beside_a_steep_but_smooth_rise():
+    """The cell of P with the largest rise of g holds no jump here; the one before does."""
+    found = find_transitions(Model(V=1000, L=256, mask="causal"))
+    jump = found.passage("P_star")
+    assert pytest.approx(7934.5, abs=0.3) == jump.P
+    assert jump.jump["aG"] == pytest.approx([0.0426, 0.1422], abs=3e-4)
+    there = Model(V=1000, L=256, P=jump.P, mask="causal")
+    low, high = (profile_of(there, w).min() for w in (np.linspace(0.365, 0.4, 36), np.linspace(0.7, 0.75, 51)))
+    assert low == pytest.approx(high, abs=0.01)
+    between = profile_of(there, np.linspace(0.42, 0.65, 24))
+    assert between.min() > low + 0.05
+
+
+def test_a_state_is_listed_once():
+    found = find_minima(Model(V=1000, L=256, P=7934, mask="causal"))
+    assert found.converged.all()
+    assert np.diff(found.action).min() > 1e-3
+
+
+def test_an_end_of_many_data_gives_no_warning(recwarn):
+    assert find_minima(Model(V=8, L=8, P=1e12, mask="causal")).converged[0]
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(("V", "L", "P"), [(64, 14, 14415.44), (20, 6, 3000.0)])
+def test_rows_of_sparsemax_sit_in_their_kinks(V, L, P):
+    """All data: each row has its whole weight on the token, and a readout that the data alone set."""
+    found = find_minima(Model(V=V, L=L, P=P, mask="causal", score="sparsemax"))
+    assert found.converged[0]
+    copy, t, keys = found.positions["copy"][0], P / V, np.arange(2, L + 1)
+    assert copy == pytest.approx(1)
+    cost = ((1 - 1 / keys) / 2).sum()
+    assert found.action[0] == pytest.approx(P / (2 * V) * (1 + (V - 1)) / (1 + t) + cost, rel=1e-9)
+
+
 def test_otherwise_it_moves_row_by_row():
     found = find_transitions(Model(V=8, L=32, mask="causal"))
     assert found.order == "front"

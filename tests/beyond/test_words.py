@@ -132,6 +132,7 @@ def test_words_of_the_command_line():
         ({"mask": "window"}, "mask window: width = None: missing"),
         ({"mask": "diagonal"}, "mask = 'diagonal': unknown; choose from causal, none, window"),
         ({"mask": None}, "mask = None: must be one of causal, none, window"),
+        ({"tokens": "given:1.0000000001,1e-12"}, "tokens given: frequency = .*between 0 and 1"),
         ({"tokens": "given:0.5,0.4"}, "tokens given: frequency = .*of sum 1, not 0.9"),
         ({"tokens": "given:0.5,0.5"}, "V = 8: must be the number of given frequencies, 2"),
         ({"tokens": "uniform:replacement=false"}, "V = 8: 16 different tokens need a vocabulary of at least 16"),

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 #: One array per coordinate; all broadcast against each other.
 Point = tuple[Array, ...]
+#: A minimum counts as converged if its ``gradient_norm`` (see :class:`phasekit.theory.minima.Minima`) is at most this.
+TOLERANCE = 1e-10
 
 
 class Jet(NamedTuple):

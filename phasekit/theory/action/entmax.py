@@ -20,6 +20,8 @@ from phasekit.theory.action.two_level import TwoLevelMap
 
 #: Log odds at which the copy entry counts as having all the weight (squares of their exponential still fit float64).
 _ALL = 320.0
+#: Log odds beyond which a gap that ends in a kink (k ≥ 1) isn't told from it.
+_RESOLVED = 36.0
 #: Copy weight odds at the end of the curve of stationary points: α = 1 − 1e-4.
 _LAST_ODDS = np.log(1e4)
 _CURVE_NODES = 400
@@ -49,8 +51,12 @@ class EntmaxPrice(Price):
         gap, rise, _ = _gap(u, p)
         return Cheapest((u,), u, gap / gap_scale(p) ** 2 * rise)
 
-    def moved(self, point: Point, step: Array, slopes: Array) -> Point:
-        return (np.clip(point[0] + slopes[..., 0] * step[..., 0], 0.0, _ALL),)  # a point is labelled by δ
+    def moved(self, point: Point, step: Array, slopes: Array, p: Parameters) -> Point:
+        delta = np.clip(point[0] + slopes[..., 0] * step[..., 0], 0.0, _ALL)  # a point is labelled by δ
+        return (np.where((_k(p) >= 1) & (delta > _RESOLVED), _ALL, delta),)
+
+    def in_kink(self, point: Point, p: Parameters) -> Mask:
+        return _in_kink(point[0], p)
 
     def path(self, p: Parameters, cells: int) -> Array:
         gap = affordable_gap(p)

@@ -13,7 +13,7 @@ import numpy as np
 
 from phasekit.errors import InputError
 from phasekit.model import Parameters
-from phasekit.theory.action.base import Array, Point
+from phasekit.theory.action.base import Array, Mask, Point
 
 _CURVE_NODES = 400
 #: The curve of stationary points is followed up to this copy weight.
@@ -62,9 +62,13 @@ class Price(ABC):
     def place(self, u: Array, p: Parameters) -> Cheapest:
         """Return the cheapest state at path coordinates ``u``."""
 
-    def moved(self, point: Point, step: Array, slopes: Array) -> Point:
+    def moved(self, point: Point, step: Array, slopes: Array, p: Parameters) -> Point:
         """Return the points that lie a step of the whitened coordinates (last axis) away; ``slopes`` are dδ/dz."""
         return tuple(x + step[..., k] for k, x in enumerate(point))
+
+    def in_kink(self, point: Point, p: Parameters) -> Mask:
+        """Return where the score has a kink, from which on more of a logit changes nothing."""
+        return np.zeros(np.shape(point[0]), dtype=bool)
 
     @abstractmethod
     def path(self, p: Parameters, cells: int) -> Array:

@@ -20,14 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasekit.model import Parameters
-from phasekit.theory.action.base import Array, Point
+from phasekit.theory.action.base import TOLERANCE, Array, Point
 from phasekit.theory.action.price import Price
 from phasekit.theory.action.token_data import row_averages
 
 #: Cells that a row's path is cut into, and nodes of w of the scan.
 _CELLS, _FIELDS = 96, 64
-#: Lengths per factor e that the scan looks at, valleys that are followed, and rounds of their first approach.
-_PER_E, _VALLEYS, _ROUNDS = 12, 3, 10
+#: Lengths per factor e that the coarse scan looks at, valleys that are followed, cells on each side of one that the
+#: fine scan looks at, its fields in each, and how many of its minima are finished.
+_PER_E, _VALLEYS, _WIDE, _FINE, _MINIMA = 64, 4, 2, 8, 4
 _NEWTON_STEPS, _SETTLED = 40, 1e-12
 #: Rows that are moved across their barriers at once, at first; then a quarter, and so on.
 _MOST = 64
@@ -78,6 +79,11 @@ class Stationary:
     gradient_norm: float
     softest: float
 
+    @property
+    def settled(self) -> bool:
+        """Whether it is a minimum."""
+        return self.softest > 0 and self.gradient_norm <= TOLERANCE
+
 
 class Rows:
     """The rows of one model.
@@ -106,13 +112,22 @@ class Rows:
         """Return what each node of each row adds to E at a field, shape (lengths, nodes)."""
         return self.pull * w * (w * self.table.q - 2 * self.table.alpha) + self.table.cost
 
-    def profile(self, w: Array) -> Array:
-        """Return E at fields w, each row at the best of its nodes; of many lengths, one stands for its neighbours."""
-        chosen, count = _thinned(self.keys, self.count)
-        alpha, q, cost = (x[chosen].ravel() for x in self.table[1:])
-        values = np.stack([-2 * self.pull * w, self.pull * w**2, np.ones_like(w)], 1) @ np.stack([alpha, q, cost])
-        best = values.reshape(w.size, chosen.size, -1).min(2) @ count
-        return np.asarray(self.constant + self.weight * (1 + w**2 / self.t) + best)
+    def profile(self, w: Array, chosen: Nodes, count: Array) -> tuple[Array, Nodes]:
+        """Return E at fields w, and the node of each row there: those ``chosen`` stand for ``count`` rows each.
+
+        A row is at the best of its nodes, and what it gains between nodes is that of a parabola.
+        """
+        alpha, q, cost = (x[chosen] for x in self.table[1:])
+        energy, nodes = np.empty(w.size), np.empty((w.size, chosen.size), dtype=np.int64)
+        for k, field in enumerate(w):
+            value = self.pull * field * (field * q - 2 * alpha) + cost
+            node = nodes[k] = value.argmin(1)
+            middle = np.clip(node, 1, value.shape[1] - 2)
+            below, here, above = (np.take_along_axis(value, (middle + i)[:, None], 1)[:, 0] for i in (-1, 0, 1))
+            bend = below - 2 * here + above
+            gain = np.where((node == middle) & (bend > 0), (below - above) ** 2 / (8 * np.where(bend > 0, bend, 1)), 0)
+            energy[k] = count @ (value.min(1) - gain)
+        return self.constant + self.weight * (1 + w**2 / self.t) + energy, nodes
 
     def fields(self) -> Array:
         """Return fields that cover every stationary one: w = g/(q + 1/t), with g² ≤ q ≤ 1 and g at least pooling's."""
@@ -128,15 +143,18 @@ class Rows:
     def lowest(self) -> Stationary:
         """Return the global minimum: each row at its lower minimum, at the best field.
 
-        The scan sees every valley of the profile; inside one, rows at the front may be up or down at almost the same
-        action, so that the front is moved to and fro by a row until nothing is gained.
+        A coarse scan sees the valleys of the profile, a fine one the minima in them: where rows jump one by one, each
+        has a minimum on both sides of its jump. Where the scan can't tell rows apart, the front is moved to and fro by
+        a row until nothing is gained.
         """
         w = self.fields()
-        profile = self.profile(w)
-        inner = np.flatnonzero((profile[1:-1] <= profile[:-2]) & (profile[1:-1] <= profile[2:])) + 1
-        starts = inner[np.argsort(profile[inner])][:_VALLEYS] if inner.size else np.array([profile.argmin()])
-        found = [self._settle(float(w[k])) for k in starts]
-        return min(found, key=lambda each: each.action)
+        coarse, _ = self.profile(w, *_thinned(self.keys, self.count))
+        fine = np.unique(np.concatenate([_around(w, k) for k in _minima(coarse)[:_VALLEYS]]))
+        energy, nodes = self.profile(fine, np.arange(self.keys.size), self.count)
+        starts = _minima(energy)[:_MINIMA]
+        found = [self.stationary(float(fine[k]), nodes[k]) for k in starts]
+        best, k = min(zip(found, starts, strict=True), key=lambda each: (not each[0].settled, each[0].action))
+        return self._moved(best, nodes[k])
 
     def descended(self, first: int) -> Stationary:
         """Return the minimum that a descent reaches from first rows that copy by a half, and others that spread evenly.
@@ -162,19 +180,13 @@ class Rows:
         here, down, up = (self.pull * w * (w * q[k] - 2 * alpha[k]) + cost[k] for k in (first + x for x in places))
         return np.where((down < here) & (down <= up), places[1], np.where(up < here, places[2], node))
 
-    def _settle(self, w: float) -> Stationary:
-        """Alternate between rows' lower minima in the field and the field that rows make, then try the front's rows."""
-        node = self.values(w).argmin(1)
-        for _ in range(_ROUNDS):
-            w = self.balance(node)
-            node, before = self.values(w).argmin(1), node
-            if (np.abs(node - before) <= 1).all():
-                break
-        best, moved = self.stationary(w, node), _MOST
+    def _moved(self, best: Stationary, node: Nodes) -> Stationary:
+        """Move rows at the front across their barriers as long as the action falls."""
+        moved = _MOST
         while moved:
             for trial in self._moved_fronts(node, best.w, moved):
                 found = self.stationary(best.w, trial)
-                if found.softest > 0 and found.action < best.action - _GAIN * abs(best.action):
+                if found.settled and found.action < best.action - _GAIN * abs(best.action):
                     best, node = found, trial
                     break
             else:
@@ -203,6 +215,8 @@ class Rows:
         """Finish a state by Newton's method in all logits and the field at once: its matrix is an arrow, O(rows)."""
         u = np.take_along_axis(self.table.u, node[:, None], 1)[:, 0]
         point = self.price.place(u, self.row_p).point
+        still = np.zeros((u.size, len(point)))
+        point = self.price.moved(point, still, still, self.row_p)
         for _ in range(_NEWTON_STEPS):
             state, row, cross, slopes, inverse = self._expand(point, w)
             field, stiffness = self._field(state, w)
@@ -213,7 +227,7 @@ class Rows:
             limit = 1 / max(1.0, float(np.abs(step * slopes).max()), abs(dw) / (0.3 * w))
             dw, step = dw * limit, step * limit
             w = float(w + dw)
-            point = self.price.moved(point, step, slopes)
+            point = self.price.moved(point, step, slopes, self.row_p)
             if limit == 1 and abs(dw) < _SETTLED * w and float(np.abs(step).max()) < 1e-9:
                 break
         return self._finished(point, float(w))
@@ -251,6 +265,11 @@ class Rows:
                 hessian[:, j, i] += force * second
         hessian += np.eye(k) / self.keys[:, None, None]
         cost = (z**2).sum(1) / (2 * self.keys)
+        kink = self.price.in_kink(point, self.row_p)
+        if kink.any():  # the data pull against a wall: the shortest subgradient, and nothing moves
+            row = np.where(kink[:, None], np.maximum(row, 0.0), row)
+            cross, first = (np.where(kink[:, None], 0.0, x) for x in (cross, first))
+            hessian[kink] = np.eye(k) / self.keys[kink, None, None]
         inverse = np.linalg.inv(hessian) if k > 1 else 1 / hessian
         return RowStates(point, at.delta, alpha, q, cost), row, cross, first, inverse
 
@@ -264,6 +283,18 @@ class Rows:
 
     def _mean(self, of_rows: Array) -> float:
         return float(self.count @ of_rows) / self.number
+
+
+def _minima(profile: Array) -> Nodes:
+    """Return where a profile has minima inside, lowest first; its lowest place if it has none."""
+    inner = np.flatnonzero((profile[1:-1] <= profile[:-2]) & (profile[1:-1] <= profile[2:])) + 1
+    return inner[np.argsort(profile[inner])] if inner.size else np.array([profile.argmin()])
+
+
+def _around(w: Array, k: int) -> Array:
+    """Return fields that lie closely around one of a coarse scan."""
+    low, high = max(k - _WIDE, 0), min(k + _WIDE, w.size - 1)
+    return np.exp(np.interp(np.arange(low * _FINE, high * _FINE + 1) / _FINE, np.arange(w.size), np.log(w)))
 
 
 def lengths(p: Parameters) -> tuple[Array, Array]:

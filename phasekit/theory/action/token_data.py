@@ -31,8 +31,9 @@ class Row(NamedTuple):
 
 def row_averages(delta: Array, p: Parameters) -> Row:
     """Return g and q as tokens see them: without replacement, a row that attends evenly knows more than chance."""
-    alpha = 1 / (1 + (p.L - 1) * np.exp(-delta))
-    rest = 1 / (1 + np.exp(delta) / (p.L - 1))
+    with np.errstate(over="ignore"):  # odds beyond float64: one of the two weights is 0
+        alpha = 1 / (1 + (p.L - 1) * np.exp(-delta))
+        rest = 1 / (1 + np.exp(delta) / (p.L - 1))
     apart = p.setting.tokens.separation(p.V)
     slope = alpha * rest
     bend = slope * (rest - alpha)

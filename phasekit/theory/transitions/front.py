@@ -21,7 +21,9 @@ from phasekit.theory.transitions.folds import EQUAL_ACTIONS, STEEPEST
 from phasekit.theory.transitions.largest_step import first, jump_between
 from phasekit.theory.transitions.passage import Passage, State, Threshold, phase_of
 
-END_OF_FRONT = Threshold("P_end", r"$P_{\mathrm{end}}$", "where the last position begins to copy")
+END_OF_FRONT = Threshold(
+    "P_end", r"$P_{\mathrm{end}}$", "where the last position begins to copy: its weight on the token passes 1/√(n w)"
+)
 #: Passages are looked for over this factor of P below the end, at so many values.
 _RANGE, _SCAN = 100.0, 40
 _LARGEST = 1e20
@@ -129,7 +131,7 @@ class Front(ListedCourse):
     name: ClassVar[str] = "front"
     thresholds: ClassVar[tuple[Threshold, ...]] = (EQUAL_ACTIONS, END_OF_FRONT)
     meanings: ClassVar[Mapping[str, str]] = {
-        "jump front": "positions that copy, before and after P_star",
+        "jump front": "up to the last position that copies well, w α > 1/2, before and after P_star",
         "jump readout": "gain of the readout, before and after P_star",
     }
     other: ClassVar[Threshold] = END_OF_FRONT

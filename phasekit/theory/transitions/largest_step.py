@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heapify, heappush, heapreplace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ _CLOSE, _PRECISE = 1e-4, 1e-9
 def jump_between(action: Listed, p: Parameters, P: Array, few: float) -> dict[str, Any]:
     """Return the largest step of g between values of P, and the jump there if it is more than ``few``.
 
+    Of several jumps that is the largest one.
+
     Returns
     -------
     dict
@@ -28,16 +31,7 @@ def jump_between(action: Listed, p: Parameters, P: Array, few: float) -> dict[st
     def g_at(x: float) -> float:
         return float(action.lowest(p.replace(P=x))["averages"]["g"])
 
-    g = np.array([g_at(x) for x in P])
-    k = int(np.diff(g).argmax())
-    low, high, g_low, g_high = float(P[k]), float(P[k + 1]), float(g[k]), float(g[k + 1])
-    while high / low - 1 > _CLOSE and g_high - g_low > few:
-        middle = float(np.sqrt(low * high))
-        g_middle = g_at(middle)
-        if g_middle - g_low > g_high - g_middle:
-            high, g_high = middle, g_middle
-        else:
-            low, g_low = middle, g_middle
+    low, high, g_low, g_high = _largest_rise(g_at, P, few)
     found: dict[str, Any] = {"largest_step": g_high - g_low}
     if found["largest_step"] <= few:
         return found
@@ -50,6 +44,29 @@ def jump_between(action: Listed, p: Parameters, P: Array, few: float) -> dict[st
     for group in ("order_parameters", "coordinates"):
         pairs |= {name: [side[group][name] for side in sides] for name in sides[0][group]}
     return {**found, "P_star": P_star, "spinodals": (lower, upper), "action": sides[0]["action"], **pairs}
+
+
+def _largest_rise(g_at: Callable[[float], float], P: Array, few: float) -> tuple[float, float, float, float]:
+    """Return (low, high, g at low, g at high) of the cell of P with the largest rise of g, halved until that is sharp.
+
+    It is always the cell with the largest rise that is halved: a smooth rise shrinks with its cell, and gives way to a
+    jump in another one, which doesn't. It ends with a cell that is narrow, the largest jump, or with a rise of ``few``,
+    which no other cell exceeds.
+    """
+    g = [g_at(x) for x in P]
+    cells = [
+        (below - above, low, high, below, above)
+        for low, high, below, above in zip(P[:-1], P[1:], g[:-1], g[1:], strict=True)
+    ]
+    heapify(cells)
+    while True:
+        fall, low, high, below, above = cells[0]
+        if -fall <= few or high / low - 1 <= _CLOSE:
+            return float(low), float(high), below, above
+        middle = float(np.sqrt(low * high))
+        between = g_at(middle)
+        heapreplace(cells, (below - between, low, middle, below, between))
+        heappush(cells, (between - above, middle, high, between, above))
 
 
 def first(reached: Callable[[float], bool], low: float, high: float) -> float:
