@@ -28,9 +28,9 @@ Point = tuple[Array, ...]
 #: A minimum counts as converged if its ``gradient_norm`` (see :class:`phasekit.theory.minima.Minima`) is at most this.
 TOLERANCE = 1e-10
 _TOKENS_LEFT_OUT = (
-    "approximate: with token+position inputs this is the theory of long contexts: it leaves out the token-token block of "
-    "G, which is never zero at the minimum; S is stated 2 to 9 % too high at L = 4 to 10, some tenths of a per cent at "
-    "L = 32 (docs/theory.md, section 5)"
+    "approximate: with token+position inputs this is the theory of long contexts: it leaves out the token-token block "
+    "of G, which is never zero at the minimum; S is stated 2 to 9 % too high at L = 4 to 10, some tenths of a per cent "
+    "at L = 32 (docs/theory.md, section 5)"
 )
 
 
