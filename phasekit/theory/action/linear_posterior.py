@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phasekit.model import Parameters
 from phasekit.theory.action.base import Array, Averages, Covariance, Isolated, Jet, Point, Posterior, StationaryPoints
@@ -21,6 +22,8 @@ _NOTHING = 1e-6
 _DIRECTIONS = np.append(np.arctan([-60.0, -20.0, -9.0, -5.0, -3.0, -1.5, -0.5, 0.0, 0.3, 1.0, 3.0, 30.0]), np.pi / 2)
 _RADII = np.geomspace(3e-3, 1.0, 14)
 _LOG_NOISE = np.array([0.0, -1.0, -3.0, -5.0, -8.0])
+#: Angle and noise of one more start: beside its spinodal, the minimum with negative copying holds noises that differ.
+_NEGATIVE, _ITS_NOISE = np.arctan(-14.0), np.array([-3.0, -8.0])
 
 
 class _Pattern(NamedTuple):
@@ -83,7 +86,7 @@ class LinearPosterior(LinearAction, Isolated, Posterior):
         return Covariance(pooling - 2 * mixed + copying, mixed - copying, copying)
 
     def isolated_stationary_points(self, p: Parameters) -> StationaryPoints:
-        """Return minima over pattern and noise together, by descent from the lowest point of each of nine directions.
+        """Return minima over pattern and noise together, by descent from the lowest point of each of some directions.
 
         ``start`` numbers the directions. With the noise as coordinates of their own no equation has to be solved on the
         way, and the action is smooth everywhere.
@@ -94,9 +97,20 @@ class LinearPosterior(LinearAction, Isolated, Posterior):
         x = descend(starts.reshape(-1, 4), p[owner], _whole_value, _whole_gradient, _longest_step)
         x[:, :2] *= np.where(x[:, :1] < 0, -1, 1)  # of a pair, the point with positive s
         new = np.flatnonzero(~met_before(x.reshape(-1, count, 4)).ravel())
-        s, cG = polish(self, (x[new, 0], x[new, 1]), p[owner[new]])
+        x[new, :2] = np.stack(polish(self, (x[new, 0], x[new, 1]), p[owner[new]]), axis=-1)
+        # Where data are so many that q − g² is lost in rounding, descents stop early: only polished they are one.
+        new = new[~_polished_before(owner[new], x[new, :2])]
+        s, cG = x[new, 0], x[new, 1]
         some = np.hypot(s, cG) > _NOTHING  # the origin needs no search
         return StationaryPoints(owner[new[some]], (s[some], cG[some]), (new[some] % count).astype(float))
+
+
+def _polished_before(owner: NDArray[np.int64], z: Array) -> NDArray[np.bool_]:
+    """Return which points are those of an earlier row of the same owner; the owners ascend."""
+    rank = np.arange(owner.size) - np.searchsorted(owner, owner)
+    table = np.full((owner.max(initial=-1) + 1, rank.max(initial=-1) + 1, 2), np.nan)
+    table[owner, rank] = z
+    return np.asarray(met_before(table)[owner, rank])
 
 
 def _starts(p: Parameters) -> Array:
@@ -110,6 +124,14 @@ def _starts(p: Parameters) -> Array:
     grid[..., 1] = np.sin(_DIRECTIONS)[:, None, None] * radii[:, None, :, None]
     grid[..., 2:] = _LOG_NOISE[:, None]
     grid = grid.reshape(*grid.shape[:2], -1, 4)
+    negative = np.empty((*radii.shape[:1], 1, _RADII.size, 4))
+    negative[:, 0, :, 0], negative[:, 0, :, 1] = np.cos(_NEGATIVE) * radii, np.sin(_NEGATIVE) * radii
+    negative[..., 2:] = _ITS_NOISE
+    return np.concatenate([_lowest(grid, p), _lowest(negative, p)], axis=1)
+
+
+def _lowest(grid: Array, p: Parameters) -> Array:
+    """Return the lowest point of each direction, shape (models, directions, 4), of a grid with points along axis 2."""
     lowest = _whole_value(grid, p.expand().expand()).argmin(axis=-1)
     return np.take_along_axis(grid, lowest[..., None, None], axis=2)[:, :, 0]
 

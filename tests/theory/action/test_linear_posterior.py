@@ -166,3 +166,19 @@ def test_the_metastable_minimum_with_negative_copying_is_found():
     assert found.action.tolist() == pytest.approx([197.3860001686936, 269.7637430633164], rel=1e-9)
     assert found.order_parameters["cG"][1] == pytest.approx(-0.46235, abs=1e-5)
     assert found.converged.all()
+
+
+def test_the_minimum_with_negative_copying_is_found_beside_its_spinodal():
+    """It exists from P = 5997 on; noises of rows and of entries differ by a factor of 17."""
+    model = Model(V=8, L=2, P=6088.08, score="linear", sigma_w=0.460633, sigma_g=2.929015, kappa=3.592362)
+    found = find_minima(model, "posterior")
+    assert found.action[1] == pytest.approx(626.55486, rel=1e-6)
+    assert found.order_parameters["cG"][1] == pytest.approx(-2.0809, abs=1e-4)
+    assert found.converged.all()
+
+
+@pytest.mark.parametrize(("V", "L", "P"), [(8, 8, 1e12), (8, 8, 3e11), (16, 4, 3e10)])
+def test_one_minimum_is_listed_once_where_rounding_ends_descents_early(V, L, P):
+    found = find_minima(Model(V=V, L=L, P=P, score="linear"), "posterior")
+    assert found.count == 1
+    assert found.converged[0]
