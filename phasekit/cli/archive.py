@@ -14,8 +14,8 @@ from phasekit.errors import InputError
 if TYPE_CHECKING:
     from phasekit.runs.archive.verify import Checked
 
-#: Tasks that took longer than this share of the time for a check are left out of it.
-_LONGEST_SHARE = 0.2
+#: Tasks that took longer than this share of the time for a check are left out of it; up to four are computed at once.
+_LONGEST_SHARE = 0.05
 #: Share of networks that may end in another minimum than in the archive.
 _MOST_ELSEWHERE = 0.1
 CHECKOUT = Path(__file__).resolve().parents[2]
