@@ -19,7 +19,7 @@ import numpy as np
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Induction, Model, Parameters
 from phasekit.scores import Score, Softmax, TemperatureSoftmax
-from phasekit.theory.action.base import Array, Curved, Isolated, Mask, Point, Profile, StationaryPoints
+from phasekit.theory.action.base import Approximate, Array, Curved, Isolated, Mask, Point, Profile, StationaryPoints
 from phasekit.theory.action.generated import induction_map, softmax_map
 from phasekit.theory.action.price import Cheapest, Price, State, nodes_up_to_copying
 from phasekit.theory.action.search import on_path
@@ -192,7 +192,7 @@ class Sheet(TwoLevelMap):
         return np.asarray(first), self.averages(z, p).g
 
 
-class InductionMap(Sheet, Curved, Isolated):
+class InductionMap(Sheet, Curved, Isolated, Approximate):
     """S(Δ, β): the first sheet as a path, the unstructured state and the other sheets' minima beside it.
 
     Parameters
@@ -208,6 +208,15 @@ class InductionMap(Sheet, Curved, Isolated):
     def __init__(self, first: Price, own: bool = False) -> None:
         super().__init__(RelayPrice(first, own))
         self._others = tuple(Sheet(RelayPrice(first, own, *signs)) for signs in ((1, -1), (-1, -1), (-1, 1)))
+
+    def approximation(self, p: Parameters) -> str | None:
+        # Negative odds at L = 3 share the attention between two wrong keys, which an antisymmetric G₂ tells apart.
+        if (p.L == 3).any():
+            return (
+                "at L = 3, minima whose gap and match differ in sign are in general saddle points among all weights: "
+                "stable on their sheet only (docs/induction.md, section 2)"
+            )
+        return None
 
     def curve_nodes(self, p: Parameters) -> Array:
         """Return nodes up to a weight of 0.99 on the right key, or to as much as any data can pay for.

@@ -71,6 +71,21 @@ def test_every_sheet_has_a_minimum_among_all_weights():
             assert (up + down - 2 * found.action[k]) / 1e-6 > 0.5
 
 
+@pytest.mark.parametrize(("V", "P"), [(3, 300.0), (4, 300.0)])
+def test_at_three_tokens_an_antisymmetric_match_leads_down_and_the_output_says_so(V, P):
+    model = Model(V=V, L=3, P=P, task="induction")
+    exact, found = EveryQuestion(model), find_minima(model)
+    assert "saddle points among all weights" in found.caveat
+    tilt = np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]) / np.sqrt(6) * 1e-3
+    around = np.pad(tilt, (0, V - 3))
+    for k in range(int(found.count)):
+        gap, match = found.coordinates["gap"][k], found.coordinates["match"][k]
+        first, second = exact.pattern(gap, match)
+        up, down = (exact.action(first, second + sign * around) for sign in (1, -1))
+        assert ((up + down - 2 * found.action[k]) / 1e-6 > 0) == (gap * match >= 0)
+    assert find_minima(Model(V=4, L=4, P=P, task="induction")).caveat is None
+
+
 #: V, L, P: action and order parameters of the lowest two minima.
 KNOWN = {
     (8, 8, 140): ((61.72, 0.125, 0.125), (68.73, 0.6435, 0.3711)),
