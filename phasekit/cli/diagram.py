@@ -121,7 +121,8 @@ def _draw(found: xr.Dataset, model: Model, x: str, y: str, show: str, folder: Pa
         words = [write_score(model.score, without=(x, y)), str(found.attrs["estimator"]), *numbers]
         axes.set_title(", ".join(words), loc="left")
         figure.colorbar(mesh, ax=axes, label=LABELS[show])
-        figure.legend(loc="outside lower center", ncols=3, columnspacing=1.2)
+        if any(axes.get_legend_handles_labels()[0] for axes in figure.axes):
+            figure.legend(loc="outside lower center", ncols=3, columnspacing=1.2)
         written = save(figure, found.drop_vars(lines).drop_dims("end", errors="ignore"), folder / "diagram")
     if lines:
         path = folder / "diagram-lines.csv"

@@ -86,7 +86,8 @@ class RowQuadrature(Rows):
         prior = np.exp(-(_COARSE**2) / 2)
         top = self._log_f.max()
         prior /= prior.sum()
-        self._typical = float(np.log(L) + top + np.log(prior @ np.exp(self._log_f - top)))
+        with np.errstate(divide="ignore"):  # weights beyond all floats: no contour will be found
+            self._typical = float(np.log(L) + top + np.log(prior @ np.exp(self._log_f - top)))
         self._unit = min(1.0, float(np.sqrt(prior @ (self._log_f - prior @ self._log_f) ** 2)))
         self.prior, _ = self.cumulants(0.0, 0.0)
 
@@ -104,6 +105,8 @@ class RowQuadrature(Rows):
     def _settled(self, theta: float, eta: float, contour: Contour) -> tuple[Cumulants, Contour]:
         """Integrate as far as it takes."""
         bulk = contour.size > contour.size.max() - 4
+        if not bulk.any():
+            raise ArithmeticError(f"no contour was found at the tilt ({theta:g}, {eta:g})")
         reach = _REACH * np.sqrt(2 * self._digits) / float(contour.deviation[bulk].min())
         for _ in range(_GROWTHS):
             found, shorter = self._integrate(theta, eta, contour, reach)
