@@ -74,5 +74,7 @@ def _fields(action: RowPosterior, p: Parameters, points: int, most: float) -> ND
     lowest = -_BELOW / np.sqrt(action.prior(p).gg / L) / L
     known = np.concatenate([np.linspace(lowest, 0.0, 4)[:-1], np.geomspace(last / 1e3, last, _LOOKED_UP)])
     a = action.order((action.profile(known, p).points[0],), p)[1]
+    settled = np.logical_and.accumulate(np.isfinite(a))
+    known, a = known[settled], a[settled]  # where rows can be averaged: far fields cut the profile short
     wanted = a[0] + (min(most, float(a[-1])) - a[0]) * np.linspace(0.0, 1.0, points) ** 2
     return np.asarray(PchipInterpolator(a, known)(wanted))

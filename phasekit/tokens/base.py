@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
-from scipy.linalg import eigh_tridiagonal
 
 from phasekit.describe import Description, Registry
 from phasekit.errors import InputError
@@ -183,6 +182,8 @@ def _thinned(V: int) -> tuple[Array, Array]:
             ranks.append(first + np.arange(float(N)))
             weights.append(np.ones(N))
         else:
+            from scipy.linalg import eigh_tridiagonal  # a model alone needs no SciPy
+
             places, vectors = eigh_tridiagonal(
                 np.full(_NODES, (N - 1) / 2), k / 2 * np.sqrt((N**2 - k**2) / (4 * k**2 - 1))
             )
