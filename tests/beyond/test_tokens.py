@@ -111,6 +111,29 @@ def test_networks_have_the_theory_s_energy(law):
     assert float(found.g.mean()) == pytest.approx(theory.averages["g"][0], rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "action", "copy"),
+    [
+        ({"V": 4, "L": 4, "P": 40}, 12.96783, 0.0947),
+        ({"V": 8, "L": 8, "P": 100}, 43.58911, 0.0684),
+        ({"V": 16, "L": 8, "P": 3427, "sigma_w": 1.1, "sigma_g": 0.8168, "kappa": 1.993}, 807.0081, 0.0246),
+    ],
+)
+def test_without_replacement_attending_to_all_others_is_a_minimum(sizes, action, copy):
+    """What a row lacks tells of it too (negative readout). A scan of dense matrices' S finds all that is listed."""
+    model = Model(tokens="uniform:replacement=false", **sizes)
+    found = find_minima(model)
+    delta = np.linspace(-8, 20, 2801)
+    cost = (model.L - 1) * delta**2 / (2 * model.sigma_g**2)
+    scan = np.array([dense(model, x)[0] for x in delta]) + cost
+    lowest = np.sort(scan[1:-1][(scan[1:-1] < scan[:-2]) & (scan[1:-1] < scan[2:])])
+    assert found.converged.all()
+    assert found.action == pytest.approx(lowest, rel=1e-3)
+    assert found.action[-1] == pytest.approx(action, rel=1e-6)
+    assert found.averages["g"][-1] == pytest.approx(copy, abs=1e-4)
+    assert found.coordinates["gap"][-1] < 0
+
+
 def test_what_has_no_theory_is_refused_with_its_reason():
     for fields, reason in [
         ({"score": "linear"}, "sum to one"),

@@ -69,6 +69,15 @@ class SoftmaxMap(TwoLevelMap, Curved):
     def __init__(self) -> None:
         super().__init__(GapPrice())
 
+    def path(self, p: Parameters, cells: int) -> Array:
+        nodes = super().path(p, cells)
+        if not (p.setting.tokens.separation(p.V) > 1).any():
+            return nodes
+        # Which tokens a row attends to also says which one it copies not: there are minima with a negative gap.
+        steps = np.arange(cells) / cells
+        first = _last_pull(p, (p.L - 1) / (p.logit_scale / temperature(p)) ** 2, -1.0)[:, None]
+        return np.concatenate([first + (nodes[:, :1] - first) * steps, nodes], axis=1)
+
     def curve_nodes(self, p: Parameters) -> Array:
         return nodes_up_to_copying(self.price, p)
 
@@ -78,17 +87,17 @@ def temperature(p: Parameters) -> Array:
     return np.asarray(p.score.get("T", np.ones(())))
 
 
-def _last_pull(p: Parameters, stiffness: Array) -> Array:
-    """Return log odds beyond which the prior wins, for tokens whose force on large odds has no simple bound.
+def _last_pull(p: Parameters, stiffness: Array, sign: float = 1.0) -> Array:
+    """Return log odds of a sign beyond which the prior wins, for tokens whose force there has no simple bound.
 
     It is read off at nodes up to the odds whose price is all that the data can give, or that nothing resolves.
     """
     furthest = np.minimum(affordable_gap(p) / temperature(p), np.log(p.L) + _RESOLVED)
     nodes = even_in_asinh(furthest, _PULL_NODES)
-    pull, _ = token_data.force(nodes, p.strength[:, None], p.expand())
-    pulled = pull > stiffness[:, None] * nodes
+    pull, _ = token_data.force(sign * nodes, p.strength[:, None], p.expand())
+    pulled = sign * pull > stiffness[:, None] * nodes
     last = np.where(pulled.any(1), _PULL_NODES - pulled[:, ::-1].argmax(1), 1)
-    return np.take_along_axis(nodes, np.minimum(last + 1, _PULL_NODES)[:, None], 1)[:, 0]
+    return sign * np.take_along_axis(nodes, np.minimum(last + 1, _PULL_NODES)[:, None], 1)[:, 0]
 
 
 def largest_odds(p: Parameters, prior_force: Callable[[Array], Array]) -> Array:
