@@ -18,6 +18,9 @@ from phasekit.theory.action.base import TOLERANCE, Array, Covariance, Posterior,
 from phasekit.theory.action.listed import Branch, Listed
 from phasekit.theory.action.search import stationary_points
 
+#: A curvature (1: prior only) that is closer to zero than this vanishes within rounding.
+FLAT = 1e-8
+
 
 @dataclass(frozen=True)
 class Minima:
@@ -44,7 +47,8 @@ class Minima:
         standard deviations), with the largest Hessian eigenvalue: rounding the coordinates alone gives about 1e-16
     curvatures : eigenvalues of the Hessian in whitened coordinates, ascending, on one more trailing axis
         (1: prior only, 0: spinodal)
-    converged : whether ``gradient_norm`` is at most :data:`.action.base.TOLERANCE` and all curvatures are positive
+    converged : whether ``gradient_norm`` is at most :data:`.action.base.TOLERANCE` and no curvature is negative beyond
+        rounding
     start : where the search for the minimum began: the middle of its bracket on the action's path (log odds of
         softmax and α-entmax, gap of other normalised scores, angle in radians of linear attention, s of factorised
         heads, θ of the posterior of normalised scores), the readout w of copying factorised heads, or the number of a
@@ -113,11 +117,6 @@ class Minima:
         if self.covariance is None:
             return None
         return self.covariance.second if name == list(self.order_parameters)[1] else self.covariance.first
-
-    def _positions(self, index: tuple[int, ...]) -> dict[str, Any]:
-        if not self.positions:
-            return {}
-        return {"positions": {name: [_plain(value) for value in x[index]] for name, x in self.positions.items()}}
 
     def _covariance(self, index: tuple[int, ...]) -> dict[str, Any]:
         if self.covariance is None:
@@ -209,10 +208,19 @@ def _listed(models: Model | Grid, action: Listed, parameters: Parameters) -> Min
 
 
 def minima_of(action: Action, p: Parameters) -> StationaryPoints:
-    """Return all local minima for flat parameters: stationary points at which the Hessian is positive definite."""
+    """Return all local minima for flat parameters: stationary points at which the Hessian is positive definite.
+
+    Exactly at an onset it isn't: the origin's softest curvature vanishes, rounding gives it a sign, and searches end at
+    points beside it. Of the points of a model whose curvature vanishes that nearest to the origin counts.
+    """
     owner, z, start = stationary_points(action, p)
-    stable = np.flatnonzero(action.curvatures(z, p[owner])[..., 0] > 0)
-    return StationaryPoints(owner[stable], tuple(x[stable] for x in z), start[stable])
+    softest = action.curvatures(z, p[owner])[..., 0]
+    lost = ~np.isin(owner, owner[softest > 0])
+    flat = np.flatnonzero((np.abs(softest) < FLAT) & ((softest > 0) | lost))
+    flat = flat[np.lexsort((np.asarray(sum(x[flat] ** 2 for x in z)), owner[flat]))]
+    flat = flat[np.unique(owner[flat], return_index=True)[1]]
+    kept = np.sort(np.concatenate([np.flatnonzero(softest >= FLAT), flat]))
+    return StationaryPoints(owner[kept], tuple(x[kept] for x in z), start[kept])
 
 
 def _assemble(
@@ -229,7 +237,7 @@ def _assemble(
     size = np.sqrt(sum(x**2 for x in z))
     scale = np.maximum(1.0, size) * np.maximum(1.0, curvatures[:, -1])
     gradient_norm = np.linalg.norm(jet.gradient, axis=-1) / scale
-    converged = (gradient_norm <= TOLERANCE) & (curvatures[:, 0] > 0)
+    converged = (gradient_norm <= TOLERANCE) & (curvatures[:, 0] > -FLAT)
 
     # Lay the ragged list out as one row of branches per model, lowest action first.
     order = np.lexsort((jet.value, owner))

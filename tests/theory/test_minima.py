@@ -230,3 +230,22 @@ def test_an_estimator_that_is_none_is_refused_wherever_one_is_asked_for(word):
     ):
         with pytest.raises(InputError, match=r"estimator = .*: must be one of map, posterior"):
             call()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("estimator", "count"), [("map", 40), ("posterior", 12)])
+def test_exactly_at_its_onset_a_model_has_one_minimum(estimator, count):
+    """There the origin's softest curvature is zero, to which rounding gives a sign."""
+    rng = np.random.default_rng(7)
+    models = [Model(score="linear", V=4, L=16)]
+    for _ in range(count):
+        sizes = {"V": int(rng.integers(2, 100)), "L": int(rng.integers(4, 300))}
+        scales = {"sigma_w": rng.uniform(0.3, 3), "sigma_g": rng.uniform(0.3, 3), "kappa": np.exp(rng.uniform(-2, 2))}
+        models.append(Model(score="linear", **sizes, **scales))
+    for model in models:
+        onset = find_transitions(model, estimator).values["P1"]
+        for factor in (1 - 1e-15, 1, 1 + 1e-15, 1 + 1e-12):
+            found = find_minima(model.at(P=onset * factor), estimator)
+            assert found.converged.any(), (model, factor)
+            lowest = found.action[found.action <= found.action[0] + 1e-9]
+            assert estimator == "posterior" or lowest.size == 1, (model, factor)

@@ -98,11 +98,10 @@ class LinearPosterior(LinearAction, Isolated, Posterior):
         x[:, :2] *= np.where(x[:, :1] < 0, -1, 1)  # of a pair, the point with positive s
         new = np.flatnonzero(~met_before(x.reshape(-1, count, 4)).ravel())
         x[new, :2] = np.stack(polish(self, (x[new, 0], x[new, 1]), p[owner[new]]), axis=-1)
+        new = new[np.hypot(x[new, 0], x[new, 1]) > _NOTHING]  # the origin needs no search
         # Where data are so many that q − g² is lost in rounding, descents stop early: only polished they are one.
         new = new[~_polished_before(owner[new], x[new, :2])]
-        s, cG = x[new, 0], x[new, 1]
-        some = np.hypot(s, cG) > _NOTHING  # the origin needs no search
-        return StationaryPoints(owner[new[some]], (s[some], cG[some]), (new[some] % count).astype(float))
+        return StationaryPoints(owner[new], (x[new, 0], x[new, 1]), (new % count).astype(float))
 
 
 def _polished_before(owner: NDArray[np.int64], z: Array) -> NDArray[np.bool_]:

@@ -49,6 +49,8 @@ _FIELD_STEPS, _FIELDS_SETTLED = 200, 1e-13
 _BESIDE = 1e-5
 #: Places on the curve at which derivatives along it are looked at first.
 _NODES = 60
+#: The last of them lies so far before the end of the curve that what is taken to see how it changes lies on it, too.
+_INSIDE = 1e-3
 
 
 class _States(NamedTuple):
@@ -98,6 +100,7 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
         for system, members in _systems(p):
             curve = self._curve(system)
             nodes[members] = curve.even(_NODES, curve.trusted)
+        nodes[:, -1] *= 1 - _INSIDE
         return nodes
 
     def balancing_strength(self, u: Array, p: Parameters) -> Array:
@@ -313,13 +316,16 @@ def _beside(curve: Curve, theta: Array, p: Parameters) -> Array:
 def _solved(curve: Curve, label: float, one: Parameters) -> Array:
     """Find the fields with the copy weight of the curve's state ``label`` and with η = −Φ_q(g, q)/L at this P.
 
-    NaN where Newton's method doesn't settle.
+    NaN where Newton's method doesn't settle, or goes where rows can't be averaged.
     """
     L = float(one.L)
     g, rise = (float(x) for x in curve.copying(np.asarray(label)))
     theta, eta = label, float(curve.eta(np.clip(label, *curve.theta[[0, -1]])))
     for _ in range(_NEWTON_STEPS):
-        row = curve.cumulants(theta, eta)
+        try:
+            row = curve.cumulants(theta, eta)
+        except ArithmeticError:
+            break
         _, _, on_g, on_q = (float(x) for x in mean_field.forces(*averages(row.g, row.q), *_data(one)))
         off = np.array([row.g - g, eta + on_q / L])
         change = _Change.at(row, one)

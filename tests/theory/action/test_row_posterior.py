@@ -10,9 +10,11 @@ import torch
 from phasekit import InputError, Model, find_minima, find_transitions
 from phasekit.scores import get_score
 from phasekit.theory.action.row_averages import Tilt, rows_of
+from phasekit.theory.action.row_curve import _Way, curve_of
 from phasekit.theory.action.row_posterior import RowPosterior
 from phasekit.theory.action.row_quadrature import RowQuadrature
 from phasekit.theory.action.row_sample import row_sample
+from phasekit.theory.transitions import Family, critical_endpoint
 
 SCORES = [
     {"name": "softmax"},
@@ -201,3 +203,31 @@ def test_the_state_next_to_the_prior_joins_the_curve():
     assert above.converged.all()
     np.testing.assert_allclose(below.action, above.action, rtol=3e-3)
     np.testing.assert_allclose(below.averages["g"], above.averages["g"], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_curve_is_looked_at_up_to_its_very_end():
+    """Where weights grow slowly rows can't be averaged to the end, and nothing is asked beyond it."""
+    model = Model(V=8, L=64, score={"name": "ssa", "n": 1.2, "b": 1.0})
+    found = find_transitions(model, "posterior")
+    assert found.order == "crossover"
+    assert found.values["P_x"] == pytest.approx(5125, rel=2e-3)
+
+
+@pytest.mark.slow
+def test_jumps_end_where_the_curve_s_own_slope_vanishes():
+    """The endpoint's curvature is interpolated; d ln t/d ln θ, solved for at each place, isn't."""
+    (n,) = np.atleast_1d(
+        critical_endpoint(
+            Model(V=8, L=16, score={"name": "ssa", "n": 4.0, "b": 1.0}), Family("n", (2.0, 6.0)), "posterior"
+        )["n"]
+    )
+    slopes = []
+    for other in (n - 0.01, n + 0.01):
+        score = get_score({"name": "ssa", "n": float(other), "b": 1.0})
+        way, curve = _Way(rows_of(score, 16.0, 1.0), 16.0, 8.0, 1.0), curve_of(score, 16.0, 8.0, 1.0, 1.0)
+        x = np.log(curve.theta)
+        k = int(np.argmin([node.log_t_slope for node in curve._nodes[:-2]]))
+        places = np.linspace(x[k - 1], x[k + 1], 41)
+        slopes.append(min(way._solve(at, float(curve.eta(np.exp(at))), None).log_t_slope for at in places))
+    assert slopes[0] > 0 > slopes[1]
