@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 
 from figures._tables import write_page
 from figures.agreement._agreement import all_comparisons, theory
@@ -88,12 +89,13 @@ def lines_of(points: pd.DataFrame, preset: Preset) -> Iterator[pd.DataFrame]:
 
 def _draw(axes: Axes, lines: pd.DataFrame, points: pd.DataFrame, sizes: list[tuple[int, int]], marker: str) -> None:
     """Draw an order parameter: a colour for each size."""
-    for k, (V, L) in enumerate(sizes):
+    colours = _colours(sizes)
+    for V, L in sizes:
         line, here = (t[(t["V"] == V) & (t["L"] == L)] for t in (lines, points))
         for _, piece in line.groupby("piece"):
-            draw_theory(axes, piece["ratio"], piece["theory"], color=f"C{k % 7}", linewidth=1.0)
+            draw_theory(axes, piece["ratio"], piece["theory"], color=colours[V, L], linewidth=1.0)
         draw_networks(
-            axes, here["ratio"], here["mean"], error=here["error"], color=f"C{k % 7}", marker=marker, markersize=3.2,
+            axes, here["ratio"], here["mean"], error=here["error"], color=colours[V, L], marker=marker, markersize=3.2,
             label=f"$V$ = {V}, $L$ = {L}",
         )  # fmt: skip
 
@@ -105,4 +107,17 @@ def _draw_deviations(axes: Axes, points: pd.DataFrame, sizes: list[tuple[int, in
         here = points[(points["V"] == V) & (points["L"] == L)]
         x = here["ratio"] * (1 + ASIDE * (k - (len(sizes) - 1) / 2))
         error = 100 * here["error"] / here["theory"]
-        draw_networks(axes, x, 100 * here["difference"], error=error, color=f"C{k % 7}", marker=marker, markersize=3.0)
+        draw_networks(
+            axes, x, 100 * here["difference"], error=error, color=_colours(sizes)[V, L], marker=marker, markersize=3.0
+        )
+
+
+def _colours(sizes: list[tuple[int, int]]) -> dict[tuple[int, int], Any]:
+    """Return a hue for each V that gets darker with L: there are more sizes than colours that are told apart."""
+    hues = dict(zip(sorted({V for V, _ in sizes}), ("Blues", "Oranges", "Greens"), strict=False))
+    lengths = {V: [L for other, L in sizes if other == V] for V in hues}
+    return {
+        (V, L): colormaps[hues[V]](0.95 if len(lengths[V]) == 1 else 0.45 + 0.5 * k / (len(lengths[V]) - 1))
+        for V in hues
+        for k, L in enumerate(lengths[V])
+    }

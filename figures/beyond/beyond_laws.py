@@ -60,7 +60,8 @@ def _diagram(axes: Axes, mask: str, preset: Preset) -> pd.DataFrame:
     name = "P_end" if mask == "causal" else "P_star"
     axes.plot(L, lines[name], color="white", linewidth=1.2)
     axes.set(xscale="log", yscale="log", xlabel=LABELS["L"], ylabel=LABELS["P"])
-    axes.set_title("no mask" if mask == "none" else "causal mask", loc="left")
+    line_of = "causal mask, line: $P_{\\mathrm{end}}$" if mask == "causal" else "no mask, line: $P^*$"
+    axes.set_title(line_of, loc="left")
     grid = {"P": np.repeat(P, L.size), "L": np.tile(L, P.size), "y": aG.ravel()}
     line = {"P": lines[name].values, "L": L, "y": np.nan, "line": name}
     return pd.concat([pd.DataFrame({"panel": mask, **each}) for each in (grid, line)])
@@ -84,6 +85,7 @@ def _thresholds(axes: Axes, preset: Preset) -> pd.DataFrame:
     axes.set_xticks([length for length in (16, 64, 256, 1024, 4096) if length <= L[-1]])
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_title(f"$V$ = {MODEL.V}", loc="left")
+    axes.plot([], [], color="0.3", linestyle=":", label="no jump")
     axes.legend()
     return pd.DataFrame(rows)
 
@@ -101,6 +103,7 @@ def _tails(axes: Axes, preset: Preset) -> pd.DataFrame:
         tables += [pd.DataFrame({**columns, "kind": kind, "y": y}) for kind, y in (("loss", total), ("rare", rare))]
     axes.set(xscale="log", yscale="log", xlabel=LABELS["P"], ylabel=LABELS["loss"], ylim=(1e-4, 1.3))
     axes.set_title(f"$V$ = {ZIPF.V}, $L$ = {ZIPF.L}", loc="left")
+    axes.plot([], [], color="0.3", linestyle=":", label="tokens too rare")
     axes.legend()
     return pd.concat(tables)
 

@@ -1,6 +1,7 @@
 """Causal heads: copying spreads along the context as P grows; theory, and heads trained from six fronts (sweep front).
 
-Upper panels: the weight on the token to be copied, and the loss (in units of chance, 1 − 1/V), by position. Lower left:
+Upper panels: the weight on the token to be copied, and the loss (in units of chance, 1 − 1/V), by position, for the
+network of lowest energy and the minimum that a descent from its start finds. Lower left:
 how far the front has come, in the global minimum and where descents from both ends stop. Lower right: the action above
 the global minimum where heads end that begin with the front at different places.
 """
@@ -18,7 +19,7 @@ from phasekit.drawing.plotting import LABELS, PAGE, Branch, draw_networks, draw_
 from phasekit.drawing.presets import Preset
 from phasekit.model import Model
 from phasekit.theory.action import FrontMap, action_for
-from phasekit.theory.minima import find_minima
+from phasekit.theory.action.front import values_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,15 +66,18 @@ def _networks(preset: Preset) -> pd.DataFrame:
 
 
 def _by_position(axes: Axes, model: Model, found: pd.DataFrame, name: str) -> list[pd.DataFrame]:
-    """Draw a quantity by position at each P: the global minimum, and the network of lowest energy."""
-    own, tables = found[found["L"] == model.L], []
+    """Draw a quantity by position at each P: the network of lowest energy, and where theory ends from its start."""
+    own, tables, action = found[found["L"] == model.L], [], action_for(model)
+    assert isinstance(action, FrontMap)
     place = np.arange(2, model.L + 1)
     shown = np.unique(np.geomspace(1, model.L - 1, 24).astype(int)) - 1
     for k, P in enumerate(sorted(own["P"].unique())):
         unit = 1 - 1 / model.V if name == "position_loss" else 1.0
-        theory = find_minima(model.at(P=P)).positions["loss" if name == "position_loss" else name][0] / unit
-        rows = own[own["P"] == P]
-        best = rows.loc[rows["U"].idxmin(), name][1:] / unit
+        network = own.loc[own[own["P"] == P]["U"].idxmin()]
+        rows = action.rows(model.at(P=P).parameters())
+        states = values_of(rows, rows.descended(int(network["first"])))["positions"]
+        theory = states["loss" if name == "position_loss" else name] / unit
+        best = network[name][1:] / unit
         draw_theory(axes, place, theory, color=f"C{k}", label=f"{P:g}")
         draw_networks(axes, place[shown], best[shown], color=f"C{k}", markersize=3)
         columns = {"panel": name, "L": model.L, "P": P, "position": place}

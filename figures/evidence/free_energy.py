@@ -100,7 +100,7 @@ def profiles(preset: Preset) -> tuple[pd.DataFrame, int, str]:
     for name, (value, error) in numbers.items():
         rows[name], rows[f"{name}_error"] = value, error
     low, high = (f"{value:.1f} ± {error:.1f}" for value, error in (wells.from_low, wells.from_high))
-    return rows, P, f"barriers {low} (left), {high} (right)"
+    return rows, P, f"barriers {low} and {high}"
 
 
 def _draw_profile(axes: Axes, rows: pd.DataFrame) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MultipleLocator
 
 from figures.in_context._arms import SCORES, arms
 from phasekit.drawing.plotting import PAGE, new_figure, save, style
@@ -54,7 +55,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
                 axes.axvspan(2 * PLACE - 0.5, 2 * PLACE + 1.5, color="0.92", zorder=-1)
         for when, look in _LOOKS.items():
             panels[0, 0].plot([], [], color="0.3", label=f"{when} x = {DEVIANT:g}", **look)
-        panels[0, 0].legend(loc="upper right")
+        panels[0, 0].legend(loc="upper center")
         return save(figure, pd.concat(tables, ignore_index=True), out / "icl_attention")
 
 
@@ -64,5 +65,6 @@ def _draw(axes: Axes, heads: np.ndarray[tuple[int, ...], np.dtype[np.float64]], 
         tokens = np.arange(len(weights))
         axes.plot(tokens, weights, color=f"C{head}", **_LOOKS[when])
         tables.append(pd.DataFrame({"layer": layer, "head": head, "when": when, "token": tokens, "weight": weights}))
-    axes.set_ylim(-0.03, 1.03)
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MultipleLocator(4))  # an x, and every second one
     return pd.concat(tables)

@@ -35,6 +35,7 @@ def main(out: Path, preset: Preset) -> list[Path]:
             panels[k].set_title(word, loc="left")
             panels[2 + k].set_title(word, loc="left")
             panels[2 + k].set_xlabel("learned")
+            panels[2 + k].set_xlim(-0.6, panels[2 + k].dataLim.x1 + 0.4)  # no places for what no arm learns
         panels[0].set_ylabel("error on held-out prompts")
         panels[0].legend(loc="upper right")
         return save(figure, pd.concat(tables, ignore_index=True), out / "icl_learning")
@@ -79,4 +80,4 @@ def _dots(axes: Axes, table: pd.DataFrame, colour: str) -> None:
     starts = {"n": 1.5, "b": 0.8, "T": 1.0}
     for number, start in ((number, starts[number]) for number in table["number"].unique()):
         axes.plot([places[number] - 0.4, places[number] + 0.4], [start, start], color="0.7", zorder=0)
-    axes.set_xticks([0, 1, 2], ["$n$", "$b$", "$T$"])
+    axes.set_xticks(list(places.values()), [f"${number}$" for number in places])
