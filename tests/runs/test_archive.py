@@ -146,6 +146,15 @@ def test_an_archive_grows_and_loses_what_the_sweep_no_longer_has(archived, tmp_p
     assert (made.tasks, made.archived, made.added, made.dropped) == (10, 10, 4, 4)
 
 
+def test_an_archive_made_anew_has_what_its_store_had_from_another(archived, tmp_path):
+    file, path, _ = archived
+    store, *_ = ran(file, tmp_path / "second")
+    path.unlink()
+    made = make_archive(load_sweep(file, "quick"), store)
+    assert (made.tasks, made.archived, made.added) == (10, 10, 10)
+    assert not any("archive" in task.record for task in read_archive(path).tasks.values())
+
+
 def test_the_largest_preset_that_is_archived_as_a_whole_is_the_best(archived, tmp_path):
     file, *_ = archived
     assert best_preset(file) == "quick"

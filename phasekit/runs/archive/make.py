@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from phasekit.runs.archive.file import Archive, archive_of, read_archive, write_archive
-from phasekit.runs.archive.start import start_of
+from phasekit.runs.archive.start import FROM, start_of
 from phasekit.runs.store.store import Finished, Store
 from phasekit.runs.sweeps.description import Sweep
 
@@ -36,7 +36,7 @@ class Made:
 def make_archive(sweep: Sweep, store: Store, path: Path | None = None) -> Made:
     """Write what a store holds of a sweep to the sweep's archive, beside what is there.
 
-    Where both have a result of a task, that of the store is taken.
+    Where both have a result of a task, that of the store is taken, unless the store has it from an archive.
 
     Raises
     ------
@@ -51,8 +51,9 @@ def make_archive(sweep: Sweep, store: Store, path: Path | None = None) -> Made:
     there = store.names()
     found: dict[str, Finished] = {}
     for task in start.tasks:
-        if task.id in there and (kept := store.load(task.id)).record.get("archive") is None:
-            found[task.id] = kept
+        kept = store.load(task.id) if task.id in there else None
+        if kept is not None and (kept.record.get(FROM) is None or task.id not in before):
+            found[task.id] = replace(kept, record={key: value for key, value in kept.record.items() if key != FROM})
         elif task.id in before:
             found[task.id] = before[task.id]
     arrays = {*sweep.archive, *(name for part in sweep.parts for name in part.archive)}

@@ -17,7 +17,7 @@ from phasekit.runs.sweeps.task import Task
 from phasekit.runs.sweeps.thresholds import Thresholds
 
 #: Under which key a record says the archive that a result was copied from.
-_FROM = "archive"
+FROM = "archive"
 #: The largest preset first: which one of an archive shows most.
 _BY_SIZE = ("full", "medium", "quick")
 
@@ -81,14 +81,14 @@ def _fill(store: Store, tasks: Iterable[Task], archive: Archive) -> int:
         outcomes.append((task, Outcome(found.values, found.arrays, found.record)))
     if outcomes:
         name = f"{archive.sweep}.{archive.preset}"
-        store.commit(hash_of(name.encode()), outcomes, {_FROM: name}, durable=False)
+        store.commit(hash_of(name.encode()), outcomes, {FROM: name}, durable=False)
     return len(outcomes)
 
 
 def came_from(store: Store, task: str) -> str | None:
     """Return which archive a result in a store came from; None if it was computed there, or isn't whole."""
     try:
-        return store.load(task).record.get(_FROM)
+        return store.load(task).record.get(FROM)
     except BrokenTask:
         return None
 
