@@ -11,9 +11,14 @@ EXTRA_OF = {
     "torch": "networks",
     "entmax": "networks",
     "transformers": "lm",
+    "tokenizers": "lm",
+    "datasets": "lm",
+    "accelerate": "lm",
+    "lm_eval": "lm",
     "pymbar": "evidence",
     "dask": "cluster",
     "distributed": "cluster",
+    "dask_jobqueue": "cluster",
     "pyarrow": "parquet",
 }
 
