@@ -70,7 +70,7 @@ def _draw_law(axes: Axes, law: Measurement) -> None:
         lines.append(f"theory {law.predicted.exponent:.3f}")
         if law.own_data is not None:
             lines.append(f"on these data {law.own_data.exponent:.3f}")
-        axes.text(0.04, 0.98, "\n".join(lines), transform=axes.transAxes, ha="left", va="top", fontsize=6)
+        axes.text(0.98, 0.02, "\n".join(lines), transform=axes.transAxes, ha="right", va="bottom", fontsize=6)
 
 
 def _draw_deviation(axes: Axes, law: Measurement) -> None:

@@ -86,7 +86,7 @@ def _draw_exponent(axes: Axes, law: Law, data: xr.Dataset) -> None:
     for name, values in _variants(law, data).items():
         colour, dashes, _ = LOOKS[name]
         draw_theory(axes, x, local_exponent(x, values), color=colour, linestyle=dashes)
-    axes.set_title(f"last decade: {quoted(exponent(data))}", loc="right", fontsize=7)
+    axes.set_title(f"last decade:\n{quoted(exponent(data))}", loc="right", fontsize=7)
     axes.set(xscale="log", xlabel=LABELS[law.axis], ylabel="local exponent")
     if law.claimed is not None:
         axes.axhline(law.claimed, color="0.6", linewidth=0.6, zorder=0)
@@ -130,7 +130,7 @@ def jump_laws(data: xr.Dataset, stem: Path) -> list[Path]:
             residual = np.log(P / (fits[name].prefactor * form))
             draw_theory(rest, L, residual, label=f"rms {fits[name].rms:.3f}", **look)
             table |= {f"law_{name}": form, f"residual_{name}": residual}
-        ratio.set(xscale="log", ylabel=r"$P^* \,/\, [\,\frac{V}{4(V-1)} L \ln^2\! L\,]$")
+        ratio.set(xscale="log", ylabel=r"$P^* \,/\, (L \ln^2\! L \cdot V/4(V{-}1))$")
         ratio.legend(loc="upper right")
         reached = f"$L\\,\\ln^2 L$ to 10 % only from $L \\approx 10^{{{length_within(0.1, JUMP.model.V):.0f}}}$"
         ratio.set_ylim(bottom=0.4)
