@@ -1,5 +1,7 @@
 """Write the modules of ``phasekit/theory/action/generated`` from the derivations, or check that they are current.
 
+The explorer's formulas (``phasekit/explorer/source/formulas.js``) are the same programs in JavaScript, written along.
+
     python -m derivations.emit            write them
     python -m derivations.emit --check    exit with 1 and name the file if one is stale, missing or superfluous
 
@@ -17,6 +19,7 @@ from pathlib import Path
 
 import sympy as sp
 
+from derivations import javascript
 from derivations.printer import Printer, UnreadableCode
 from derivations.programs import (
     induction_map,
@@ -42,6 +45,7 @@ from phasekit.derivations.typeset import unicode
 from phasekit.files import atomic
 
 FOLDER = Path(__file__).resolve().parent.parent / "phasekit" / "theory" / "action" / "generated"
+EXPLORER = FOLDER.parents[2] / "explorer" / "source" / "formulas.js"
 WIDTH = 120
 
 #: Arguments that usually are large arrays; all others describe the model.
@@ -60,14 +64,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m derivations.emit", description=__doc__.split("\n\n")[0])
     parser.add_argument("--check", action="store_true", help="compare only; exit with 1 if a file is stale")
     if parser.parse_args(arguments).check:
-        wrong = stale(FOLDER)
+        wrong = [*stale(FOLDER), *([] if _current(EXPLORER, javascript.source()) else [EXPLORER])]
         for path in wrong:
             print(f"{path} is stale: run python -m derivations.emit", file=sys.stderr)
         return 1 if wrong else 0
-    for name, text in sources().items():
-        with atomic(FOLDER / name) as path:
+    for file, text in {**{FOLDER / name: text for name, text in sources().items()}, EXPLORER: javascript.source()}.items():
+        with atomic(file) as path:
             path.write_text(text, encoding="utf-8")
-        print(FOLDER / name)
+        print(file)
     return 0
 
 
@@ -77,6 +81,10 @@ def stale(folder: Path) -> list[Path]:
     present = {path.name for path in folder.glob("*.py")}
     changed = [name for name in wanted if name in present and (folder / name).read_text("utf-8") != wanted[name]]
     return [folder / name for name in sorted({*changed, *(present ^ wanted.keys())})]
+
+
+def _current(file: Path, text: str) -> bool:
+    return file.exists() and file.read_text("utf-8") == text
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Print SymPy expressions as numpy code that reads as if written by hand (SymPy's own printer scrambles the order).
+"""Print SymPy expressions as code that reads as if written by hand (SymPy's own printers scramble the order).
 
 Factors and terms appear in the order in which their symbols are defined. What depends on the model only is defined
 first, so a product of model numbers (small arrays) is formed before it meets the order parameters (large arrays).
@@ -6,13 +6,22 @@ first, so a product of model numbers (small arrays) is formed before it meets th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
-#: Functions and their numpy names.
-FUNCTIONS = {sp.exp: "exp", sp.log: "log", sp.tan: "tan", sp.atan2: "arctan2", expm1: "expm1", log1p: "log1p"}
+#: Functions and their names.
+FUNCTIONS = {
+    sp.exp: "exp",
+    sp.log: "log",
+    sp.sqrt: "sqrt",
+    sp.tan: "tan",
+    sp.atan2: "arctan2",
+    expm1: "expm1",
+    log1p: "log1p",
+}
 
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
 
@@ -22,13 +31,15 @@ class UnreadableCode(ValueError):
 
 
 class Printer:
-    """Prints expressions over the given symbols.
+    """Prints expressions over the given symbols as NumPy code; a subclass prints for another language.
 
     Parameters
     ----------
     order : sequence of sympy.Symbol
         All symbols, in order of definition.
     """
+
+    functions: ClassVar[Mapping[Any, str]] = {kind: f"np.{name}" for kind, name in FUNCTIONS.items()}
 
     def __init__(self, order: Sequence[sp.Symbol]) -> None:
         self._rank = {symbol: k for k, symbol in enumerate(order)}
@@ -56,9 +67,9 @@ class Printer:
         if e.is_Pow:
             return self._power(e)
         if e.func is sp.log and e.args[0].is_Add and 1 in e.args[0].args:
-            return f"np.log1p({self(e.args[0] - 1)})", _ATOM  # exact where the argument is close to 1
+            return f"{self.functions[log1p]}({self(e.args[0] - 1)})", _ATOM  # exact where the argument is close to 1
         if e.func in FUNCTIONS:
-            return f"np.{FUNCTIONS[e.func]}({', '.join(self(argument) for argument in e.args)})", _ATOM
+            return f"{self.functions[e.func]}({', '.join(self(argument) for argument in e.args)})", _ATOM
         raise UnreadableCode(f"can't print {e}")
 
     def _bound(self, e: sp.Expr, strength: int) -> str:
@@ -106,9 +117,12 @@ class Printer:
     def _power(self, e: sp.Pow) -> tuple[str, int]:
         base, exponent = e.as_base_exp()
         if exponent == sp.Rational(1, 2):
-            return f"np.sqrt({self(base)})", _ATOM
+            return f"{self.functions[sp.sqrt]}({self(base)})", _ATOM
         if exponent.is_Rational and exponent.is_negative:
             return self._product(e)
+        return self._raised(base, exponent)
+
+    def _raised(self, base: sp.Expr, exponent: sp.Expr) -> tuple[str, int]:
         if exponent.free_symbols:
             power = "**" if base.is_Symbol and exponent.is_Symbol else " ** "
             return f"{self._bound(base, _ATOM)}{power}{self._bound(exponent, _ATOM)}", _POWER
@@ -119,4 +133,4 @@ class Printer:
             return f"{square} * {self(base)}", _PRODUCT
         if exponent == 4 and base.is_Symbol:
             return f"({square}) ** 2", _POWER
-        raise UnreadableCode(f"power {exponent} in {e}")
+        raise UnreadableCode(f"power {exponent} of {base}")
