@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --co
 # Many small arrays: one thread per process is fastest, and test workers must not fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help install test quick lint reproduce gpu-check bench pins clean
+.PHONY: help install test quick lint reproduce explorer gpu-check bench pins clean
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make quick      set up, run most of the physics: about a minute"
 	@echo "make reproduce  set up, write every figure and table into build/ from theory and archived networks, check a sample"
 	@echo "                (FROM=scratch computes everything, PRESET=full the long runs, FIGURES='a b' draws only these)"
+	@echo "make explorer   build the page that \`phasekit explore\` opens, from formulas, views and archived networks"
 	@echo "make gpu-check  compare every device path with its CPU reference (needs a GPU)"
 	@echo "make bench      print the measured ratios of benchmarks/"
 	@echo "make pins       write constraints.txt and environment.yml from what .venv holds"
@@ -64,6 +65,10 @@ reproduce: $(INSTALLED)
 	    --jobs $(if $(filter scratch,$(FROM)),1,$(JOBS)) $(FIGURES)
 	@echo "Figures and tables are in build/figures."
 	@test $(FROM) = scratch || $(ONE_THREAD) $(BIN)/phasekit archive verify --seconds $(CHECK_SECONDS) --jobs $(JOBS)
+
+explorer: $(INSTALLED)
+	@$(BIN)/python -m derivations.emit > /dev/null
+	@$(BIN)/python -m phasekit.explorer.build
 
 gpu-check: $(INSTALLED)
 	@$(BIN)/phasekit check-device

@@ -68,7 +68,10 @@ def main(arguments: list[str] | None = None) -> int:
         for path in wrong:
             print(f"{path} is stale: run python -m derivations.emit", file=sys.stderr)
         return 1 if wrong else 0
-    for file, text in {**{FOLDER / name: text for name, text in sources().items()}, EXPLORER: javascript.source()}.items():
+    for file, text in {
+        **{FOLDER / name: text for name, text in sources().items()},
+        EXPLORER: javascript.source(),
+    }.items():
         with atomic(file) as path:
             path.write_text(text, encoding="utf-8")
         print(file)

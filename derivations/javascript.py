@@ -1,4 +1,4 @@
-"""Write the formulas of the explorer, ``phasekit/explorer/source/formulas.js``: the same programs, printed as JavaScript.
+"""Write the explorer's formulas, ``phasekit/explorer/source/formulas.js``: the same programs, printed as JavaScript.
 
 The page computes with numbers of one model, so every function takes and returns plain numbers. Nothing is derived or
 typed here: functions are those that are emitted for NumPy, transforms are those of the registered scores.
@@ -106,5 +106,3 @@ def _signed(printer: Printer, expression: sp.Expr) -> str:
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
-
-

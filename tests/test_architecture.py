@@ -22,7 +22,7 @@ STOREYS = (
     ("evidence",),
     ("runs",),
     ("measure",),
-    ("drawing",),
+    ("drawing", "explorer"),
     ("cli",),
 )
 

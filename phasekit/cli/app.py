@@ -12,6 +12,7 @@ from phasekit.cli import (
     diagram,
     endpoint,
     evidence,
+    explore,
     figures,
     icl,
     measure,
@@ -58,6 +59,7 @@ app.command()(diagram.diagram)
 app.command()(scaling.scaling)
 app.command()(compare.compare)
 app.command()(endpoint.endpoint)
+app.command()(explore.explore)
 app.command()(saturation.saturation)
 app.command()(icl.icl)
 app.command()(sweep.run)

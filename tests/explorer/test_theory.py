@@ -13,7 +13,7 @@ from phasekit import Model, find_minima, find_transitions
 SOURCE = Path(__file__).resolve().parents[2] / "phasekit" / "explorer" / "source"
 FILES = ("formulas.js", "numerics.js", "linear.js", "rows.js", "theory.js")
 DRIVER = """
-const plain = (state) => state && {action: state.action, order: state.order, loss: state.loss, coverage: state.coverage, P: state.P};
+const plain = ({action, order, loss}) => ({action, order, loss});
 const attempt = (compute) => { try { return compute(); } catch (error) { return {failed: String(error.message)}; } };
 const results = JSON.parse(require("fs").readFileSync(0)).map((model) => ({
   minima: attempt(() => minima(model).map(plain)),
