@@ -1,4 +1,20 @@
-"""phasekit: when does an attention head suddenly learn to copy?"""
+"""phasekit: when does an attention head suddenly learn to copy?
+
+    import phasekit
+
+    model = phasekit.Model(V=8, L=64, P=800, score="softmax")   # one head on the copy task
+    phasekit.find_minima(model)                                 # all minima of its effective action
+    phasekit.find_transitions(model)                            # what happens as P grows, and the evidence
+    phasekit.plot_transition(model)                             # the same as a picture
+    phasekit.phase_diagram(model.grid(P=[…], L=[…]))            # over a grid
+    phasekit.scaling_law(model, "L", [16, 32, 64, …])           # how a threshold grows
+    phasekit.transition_table(model.grid(L=[…]))                # thresholds of many models
+    phasekit.get_score("ssa:n=2")                               # a score function by name
+
+Rooms: phasekit.scores, phasekit.heads (train), phasekit.samplers (sample, diagnose), phasekit.saturation (theorems),
+phasekit.attention (drop-in layers), phasekit.tasks and phasekit.transformers (in-context learning), phasekit.runs
+(sweeps), phasekit.measure, phasekit.evidence, phasekit.derivations. The command line: ``phasekit --help``.
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -16,11 +32,13 @@ _ROOMS = {
     "transition_table": "phasekit.theory.transitions",
     "phase_diagram": "phasekit.theory.diagram",
     "scaling_law": "phasekit.theory.scaling",
+    "plot_transition": "phasekit.drawing.transition",
 }
 
 __all__ = [*_ROOMS]
 
 if TYPE_CHECKING:
+    from phasekit.drawing.transition import plot_transition as plot_transition
     from phasekit.errors import InputError as InputError
     from phasekit.model import Grid as Grid
     from phasekit.model import Model as Model

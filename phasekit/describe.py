@@ -80,6 +80,12 @@ class Description(BaseModel):
         """Return a copy with some fields changed, validated again."""
         return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Show the fields that don't stand at their defaults."""
+        for name, value in super().__repr_args__():
+            if name is None or value != type(self).model_fields[name].default:
+                yield name, value
+
     def describe(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, from which the same description can be built again."""
         head = {} if self.registry is None else {"name": self.registry.name_of(type(self))}

@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 
 from figures._tables import with_error
-from figures._theory import pieces
 from figures.evidence._evidence import loops, over_chains
 from figures.posterior._posteriors import COLOURS, NAMES, critical, theory_lines
 from phasekit.drawing.plotting import PAGE, draw_networks, draw_theory, mark_passages, new_figure, save, style
 from phasekit.drawing.presets import Preset
+from phasekit.drawing.transition import pieces
 from phasekit.evidence import Loop
 from phasekit.theory.transitions import Transitions, find_transitions
 

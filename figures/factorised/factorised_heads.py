@@ -18,10 +18,10 @@ from matplotlib.ticker import NullFormatter
 
 from figures._sweeps import draw_rows, kept, networks, results
 from figures._tables import with_error, write_page
-from figures._theory import minima_rows
 from figures.factorised._factorised import Draws, free_minimum, measured_jump, pattern_of, rate
 from phasekit.drawing.plotting import LABELS, PAGE, draw_filtered, draw_networks, draw_theory, new_figure, save, style
 from phasekit.drawing.presets import Preset
+from phasekit.drawing.transition import minima_rows
 from phasekit.model import Model
 from phasekit.theory.action import SoftmaxNuclear
 from phasekit.theory.minima import find_minima

@@ -14,7 +14,6 @@ import pandas as pd
 from matplotlib.ticker import NullFormatter
 
 from figures._sweeps import draw_rows, networks_of_one
-from figures._theory import minima_rows
 from phasekit.drawing.plotting import (
     LABELS,
     draw_filtered,
@@ -26,6 +25,7 @@ from phasekit.drawing.plotting import (
     style,
 )
 from phasekit.drawing.presets import Preset
+from phasekit.drawing.transition import minima_rows
 from phasekit.model import Model
 from phasekit.theory.corrections.questions import questions_correction
 from phasekit.theory.minima import find_minima

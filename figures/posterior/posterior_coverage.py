@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from figures._sweeps import draw_rows, kept, networks, networks_of_one
 from figures._tables import with_error, write_page
-from figures._theory import pieces
 from figures.posterior._posteriors import CRITICAL, critical, theory_lines, theory_rows, well_rows
 from figures.posterior.posterior_transitions import MARKERS, TICKS
 from phasekit.drawing.plotting import LABELS, draw_networks, draw_theory, mark_passages, new_figure, save, style
 from phasekit.drawing.presets import Preset
+from phasekit.drawing.transition import pieces
 from phasekit.theory.transitions import Transitions, find_transitions
 
 if TYPE_CHECKING:

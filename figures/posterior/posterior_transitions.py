@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from figures._sweeps import networks
-from figures._theory import pieces
 from figures.posterior._posteriors import COLOURS, NAMES, critical, theory_lines, well_rows
 from phasekit.drawing.plotting import draw_networks, draw_theory, mark_passages, new_figure, save, style
 from phasekit.drawing.presets import Preset
+from phasekit.drawing.transition import pieces
 from phasekit.theory.transitions import Transitions, find_transitions
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ import pandas as pd
 from matplotlib.ticker import NullFormatter
 
 from figures._sweeps import networks
-from figures._theory import minima_rows
 from figures.scores._scores import CROSSOVERS, JUMPS, NARROW, SPARSEMAX, label
 from phasekit.drawing.plotting import (
     LABELS,
@@ -30,6 +29,7 @@ from phasekit.drawing.plotting import (
     style,
 )
 from phasekit.drawing.presets import Preset
+from phasekit.drawing.transition import minima_rows
 from phasekit.theory.corrections.sampling_force import sparsemax_on_drawn_data
 from phasekit.theory.transitions import Transitions, find_transitions
 

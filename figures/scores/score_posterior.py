@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from figures._sweeps import networks
-from figures._theory import pieces
 from figures.posterior._posteriors import theory_lines
 from phasekit.drawing.plotting import LABELS, PAGE, draw_networks, draw_theory, mark_passages, new_figure, save, style
 from phasekit.drawing.presets import Preset
+from phasekit.drawing.transition import pieces
 from phasekit.model import Model
 from phasekit.samplers.diagnostics import NOT_MIXED
 from phasekit.theory.transitions import find_transitions

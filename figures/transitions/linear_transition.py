@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from figures._sweeps import draw_rows, networks_of_one
-from figures._theory import minima_rows
 from phasekit.drawing.plotting import (
     LABELS,
     draw_filtered,
@@ -25,6 +24,7 @@ from phasekit.drawing.plotting import (
     style,
 )
 from phasekit.drawing.presets import Preset
+from phasekit.drawing.transition import minima_rows
 from phasekit.theory.transitions import Transitions, find_transitions
 
 if TYPE_CHECKING:

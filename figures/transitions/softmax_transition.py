@@ -13,7 +13,6 @@ import pandas as pd
 from matplotlib.ticker import NullFormatter
 
 from figures._sweeps import draw_rows, networks_of_one
-from figures._theory import pieces
 from phasekit.drawing.plotting import (
     LABELS,
     draw_filtered,
@@ -25,6 +24,7 @@ from phasekit.drawing.plotting import (
     style,
 )
 from phasekit.drawing.presets import Preset
+from phasekit.drawing.transition import pieces
 from phasekit.theory.transitions import find_transitions, stationary_curve
 
 if TYPE_CHECKING:

@@ -17,12 +17,16 @@ from phasekit.cli import (
     icl,
     measure,
     minima,
+    plot,
     saturation,
     scaling,
+    scores,
     store,
     sweep,
+    train,
     transitions,
 )
+from phasekit.cli.examples import add_examples
 from phasekit.cli.output import write
 
 _STATUS = (
@@ -61,12 +65,16 @@ app.command()(compare.compare)
 app.command()(endpoint.endpoint)
 app.command()(explore.explore)
 app.command()(saturation.saturation)
+app.command()(scores.scores)
+app.command()(train.train)
+app.command()(train.sample)
 app.command()(icl.icl)
 app.command()(sweep.run)
 app.command()(store.status)
 app.command()(store.collect)
 app.command()(store.repair)
 app.command()(measure.measure)
+app.command()(plot.plot)
 app.command()(figures.figures)
 app.command()(check_device.check_device)
 app.add_typer(archive.archive, name="archive")
@@ -82,3 +90,6 @@ def derive(
     from phasekit.cli.derive import derive as print_derivation
 
     print_derivation(name, latex)
+
+
+add_examples(app)

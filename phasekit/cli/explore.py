@@ -25,10 +25,7 @@ def explore(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to serve on (0: any that is free).")] = 0,
     browser: Annotated[bool, typer.Option(help="Whether to open a browser, or only to print the address.")] = True,
 ) -> None:
-    """Open the explorer: minima, branches and phase diagrams that move as one drags P. It needs no network.
-
-    Example: `phasekit explore --no-browser`
-    """
+    """Open the explorer: minima, branches and phase diagrams that move as one drags P. It needs no network."""
     from phasekit.explorer import PAGE
 
     if out is not None:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from phasekit.cli.output import JsonOption, print_json, print_table, shown
+from phasekit.cli.output import JsonOption, print_json, print_table
 from phasekit.errors import InputError
+from phasekit.show import shown
 
 _COLUMNS = ("error", "trivial", "optimal", "answer_error", "error_at_deviant", "error_behind_deviant")
 

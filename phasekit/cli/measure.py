@@ -16,6 +16,7 @@ from phasekit.scores import write_score
 
 if TYPE_CHECKING:
     from phasekit.measure import Collapse, Estimate, Measurement, PowerLaw, Size
+    from phasekit.runs.store.store import Store
 
 
 def measure(
@@ -29,6 +30,7 @@ def measure(
     verify: Annotated[
         bool, typer.Option("--verify", help="Instead of a store, measure data whose exponents are known.")
     ] = False,
+    what: Annotated[bool, typer.Option("--what", help="Only say what can be measured in this store.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Locate transitions in the data of the networks that a store holds, and fit exponents, with error bars.
@@ -48,6 +50,9 @@ def measure(
     from phasekit.runs.store.store import Store
 
     opened = Store.open(store)
+    if what:
+        _say_what(opened, sweep, json)
+        return
     with working(f"measuring {store}"):
         found = measure_store(
             opened, sweep, resamples=resamples, collapse_resamples=50 if collapse else 0, own_data=own_data
@@ -134,6 +139,24 @@ def _with_error(estimate: Estimate | None) -> str | None:
 
 def _deviation(measured: Estimate | None, other: float | None) -> str | None:
     return None if measured is None or other is None or other != other else f"{measured.value / other - 1:+.2%}"
+
+
+def _say_what(store: Store, sweep: str | None, json: bool) -> None:
+    """Print which thresholds the sweeps of a store are made for, and along which number."""
+    from phasekit.measure.observables import QUANTITIES
+    from phasekit.runs.store.plan import latest_plans
+
+    plans = latest_plans(store, sweep)
+    rows = [
+        {"sweep": plan.sweep, "preset": plan.preset, "measured": name, "along": plan.about.along}
+        for plan in plans
+        for name in plan.about.measure or ["nothing: its file doesn't say"]
+    ]
+    if json:
+        print_json({"store": str(store.path), "measured": rows, "known": sorted(QUANTITIES)})
+        return
+    notes = [f"a sweep's file may ask for {', '.join(sorted(QUANTITIES))} (measure = …)"]
+    print_table("What is measured", list(rows[0]), [list(row.values()) for row in rows], notes)
 
 
 def _verify(json: bool) -> None:

@@ -9,8 +9,7 @@ import typer
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.axes import parse_axis
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, as_notes, print_json, print_table, working
-from phasekit.model import in_words
+from phasekit.cli.output import JsonOption, print_json, show, working
 
 
 @takes_model()
@@ -25,7 +24,7 @@ def minima(options: ModelOptions, json: JsonOption = False) -> None:
     several = any(mark in written for mark in (",", "..", ":"))
     points = parse_axis(f"P={written}")[1].tolist() if several else []
     models = [options.with_P(P).model() for P in points] if several else [options.model()]
-    from phasekit.theory.minima import find_minima
+    from phasekit.theory.minima import find_minima, minima_table
 
     with working("searching all minima"):
         found = [find_minima(model, options.estimator).describe() for model in models]
@@ -33,27 +32,7 @@ def minima(options: ModelOptions, json: JsonOption = False) -> None:
     if json:
         print_json(_joined(found) if several else found[0])
     else:
-        varied = ["P"] if several else []
-        names = list(branches[0]["order_parameters"])
-        print_table(
-            f"Minima of the action, lowest first ({in_words(models[0], options.estimator, varied=varied)})",
-            ["", *varied, "action", *names, "loss", "gradient norm", "lowest curvature", "converged"],
-            [
-                [
-                    "global" if k == one["global"] else "metastable",
-                    *(one["model"][name] for name in varied),
-                    branch["action"],
-                    *(branch["order_parameters"][name] for name in names),
-                    branch["loss"],
-                    branch["gradient_norm"],
-                    min(branch["curvatures"]),
-                    branch["converged"],
-                ]
-                for one in found
-                for k, branch in enumerate(one["branches"])
-            ],
-            as_notes(found[0]),
-        )
+        show(minima_table(models[0], options.estimator, found, several=several))
     if not all(branch["converged"] for branch in branches):
         raise typer.Exit(CHECK_FAILED)
 

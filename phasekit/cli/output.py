@@ -18,6 +18,7 @@ import typer
 
 from phasekit.cli import READER_GONE, discard_output
 from phasekit.progress import bar
+from phasekit.show import Table, shown
 
 if TYPE_CHECKING:
     from phasekit.model import Estimator, Model
@@ -103,6 +104,11 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
 
 
+def show(table: Table) -> None:
+    """Print a result's own table, all of it."""
+    print_table(table.title, table.columns, table.rows, table.notes)
+
+
 def caveat_of(model: Model, estimator: Estimator) -> dict[str, str]:
     """Return {"caveat": where this theory is approximate}, of what doesn't carry it itself; empty if it is not."""
     from phasekit.theory.action import action_for
@@ -114,19 +120,6 @@ def caveat_of(model: Model, estimator: Estimator) -> dict[str, str]:
 def as_notes(result: Mapping[Any, Any]) -> list[str]:
     """Return the caveat of a result, if it has one, as lines below a table."""
     return [f"caveat: {result['caveat']}"] if "caveat" in result else []
-
-
-def shown(value: Any) -> str:
-    """Return a value as people read it."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float | np.floating):
-        return f"{value:.6g}" if math.isfinite(value) else "–"
-    if isinstance(value, list | tuple):
-        return ", ".join(shown(entry) for entry in value)
-    return str(value)
 
 
 def write(text: str) -> None:

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from phasekit.heads.adam import Adam
 from phasekit.heads.members import Members
+from phasekit.show import Table
+
+#: What a table of heads shows of what was measured.
+_SHOWN = ("U", "loss", "a1", "aG", "c1", "cG", "alpha1", "alpha2", "coverage")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Members):
     """Trained heads: data sets times members.
 
@@ -50,6 +55,17 @@ class Ensemble(Members):
     def data(self) -> xr.Dataset:
         """The labelled data set."""
         return self.tree.to_dataset()
+
+    def table(self) -> Table:
+        """Return means over the members of each P and start, with how many converged and how many failed."""
+        frame = pd.DataFrame(self.rows())
+        names = [name for name in _SHOWN if name in frame]
+        rows = [
+            (P, start, len(part), int(part.converged.sum()), int(part.failed.sum()), *(part[x].mean() for x in names))
+            for (P, start), part in frame.groupby(["P", "start"], sort=False)
+        ]
+        title = f"{len(frame)} trained heads of {self.model!r}"
+        return Table(title, ["P", "start", "heads", "converged", "failed", *names], rows)
 
     @property
     def settings(self) -> Adam:

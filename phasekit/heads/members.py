@@ -12,10 +12,11 @@ import xarray as xr
 from phasekit.errors import InputError
 from phasekit.files import write_netcdf
 from phasekit.model import Model
+from phasekit.show import Shown
 
 
-@dataclass(frozen=True, eq=False)
-class Members:
+@dataclass(frozen=True, eq=False, repr=False)
+class Members(Shown):
     """Labelled arrays about the members of an ensemble, saved as netCDF (HDF5) with checksums.
 
     Attributes

@@ -12,12 +12,13 @@ from phasekit.checks import number_array
 from phasekit.errors import InputError
 from phasekit.model.parameters import AXES, INTEGER_AXES, RANGES, RULES, Parameters
 from phasekit.scores import Score
+from phasekit.show import Shown, Table
 
 if TYPE_CHECKING:
     from phasekit.model.model import Model
 
 
-class Grid:
+class Grid(Shown):
     """A base model and labelled axes over some of its numbers.
 
     Parameters
@@ -40,6 +41,13 @@ class Grid:
             raise InputError("grid", None, f"has no axes; choose from {', '.join(axes_of(base.score))}")
         V, L = self.axes.get("V", np.array([base.V])), self.axes.get("L", np.array([base.L]))
         base.task.check_sizes(float(V.min()), float(L.max()))
+
+    def table(self) -> Table:
+        """Return the axes; the title says what they have in common."""
+        rows = [(name, x.size, float(x.min()), float(x.max())) for name, x in self.axes.items()]
+        shared = self.base.at(**dict.fromkeys(set(self.axes) & {"P"}))
+        title = f"Grid of {' × '.join(map(str, self.shape))} models around {shared!r}"
+        return Table(title, ["axis", "points", "from", "to"], rows)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
-from phasekit.describe import Description
+from phasekit.describe import Description, in_line
 from phasekit.encodings import ENCODINGS, Encoding, OneHot, TokenAndPosition
 from phasekit.errors import InputError
 from phasekit.masks import MASKS, Mask, NoMask
@@ -17,6 +17,7 @@ from phasekit.model.grid import Grid
 from phasekit.model.parameters import AXES, RANGES, RULES, Inputs, Parameters, Setting
 from phasekit.model.task import TASKS, Copy, Task
 from phasekit.scores import Score, Softmax, get_score
+from phasekit.show import Table, shown
 from phasekit.tokens import TOKEN_LAWS, TokenLaw, Uniform
 
 
@@ -71,6 +72,15 @@ class Model(Description):
         "key_dim": "must be None (G itself has the Gaussian prior) or a whole number of at least 1",
     }
     added: ClassVar[tuple[str, ...]] = ("key_dim", "encoding", "mask", "tokens", "task")
+
+    def table(self) -> Table:
+        """Return every number of the model, those at their defaults, too."""
+        described = {name: in_line(x) if isinstance(x, Mapping) else x for name, x in self.describe().items()}
+        rows = [(name, shown(x), RULES.get(name, "").partition(" must")[0]) for name, x in described.items()]
+        return Table("Model", ["", "", ""], rows)
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
 
     V: int = _number("V")
     L: int = _number("L")

@@ -15,9 +15,10 @@ from phasekit.errors import InputError
 from phasekit.heads.members import Members
 from phasekit.samplers.methods import Method, get_method
 from phasekit.samplers.observables import ODD
+from phasekit.show import Table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Samples(Members):
     """Draws of heads: chains times draws times data sets.
 
@@ -41,6 +42,19 @@ class Samples(Members):
 
     FORMAT: ClassVar[str] = "phasekit samples 1"
     FILE: ClassVar[str] = "samples file"
+
+    def table(self) -> Table:
+        """Return mean and standard deviation of what no symmetry changes, over all draws of each data set."""
+        data = self.invariants()
+        names = [name for name in ("loss", "a1", "aG", "c1_c1", "cG_cG", "coverage") if name in data]
+        rows = []
+        for d in range(data.sizes["dataset"]):
+            one = data.isel(dataset=d)
+            spread = (f"{float(one[name].mean()):.4g} ± {float(one[name].std()):.2g}" for name in names)
+            rows.append((int(one.P), int(one.data_seed), *spread))
+        sizes = f"{data.sizes['chain']} chains × {data.sizes['draw']} draws"
+        notes = ["± standard deviation over draws; phasekit.samplers.diagnose says whether the chains agree"]
+        return Table(f"{sizes} of {self.model!r}", ["P", "data seed", *names], rows, notes)
 
     @property
     def posterior(self) -> xr.Dataset:

@@ -14,6 +14,7 @@ from phasekit.saturation.arithmetic.balls import Ball, Balls
 from phasekit.saturation.arithmetic.base import Arithmetic, Number
 from phasekit.saturation.arithmetic.intervals import Intervals, digits, ends
 from phasekit.saturation.domain import Domain, Inputs, count, select
+from phasekit.show import Shown, Table
 
 if TYPE_CHECKING:
     from phasekit.derivations.steps import Derivation
@@ -67,8 +68,8 @@ class Hypothesis:
     holds: Callable[[Inputs], NDArray[np.bool_]]
 
 
-@dataclass(frozen=True)
-class Theorem:
+@dataclass(frozen=True, repr=False)
+class Theorem(Shown):
     """Bounds on a quantity, as functions of inputs that satisfy hypotheses.
 
     Attributes
@@ -99,6 +100,12 @@ class Theorem:
     lower: Formula | None
     upper: Formula | None
     domain: Domain
+
+    def table(self) -> Table:
+        """Return the claim, its hypotheses, and where it is verified."""
+        rows = [("quantity", self.quantity), ("claim", self.statement), ("sides", self.sides)]
+        rows += [("hypothesis", f"{one.field} {one.allowed}") for one in self.hypotheses]
+        return Table(f"{self.title} ({self.name})", ["", ""], [*rows, ("verified over", str(self.domain))])
 
     @property
     def sides(self) -> tuple[Side, ...]:

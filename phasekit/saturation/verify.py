@@ -14,6 +14,7 @@ from phasekit.saturation.domain import count
 from phasekit.saturation.judge import Verdict, judge
 from phasekit.saturation.sampling import draw
 from phasekit.saturation.theorem import Side, Theorem
+from phasekit.show import Shown, Table
 
 #: Starts and steps of the adversary, for each side of a theorem and each row length.
 STARTS, STEPS = 64, 80
@@ -24,8 +25,8 @@ _CHUNK_ENTRIES = 100_000  # rows × keys in memory at once
 Progress = Callable[[Theorem, float], None]
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Shown):
     """What the search found about one side of a theorem.
 
     Attributes
@@ -45,6 +46,17 @@ class Verification:
     def kept(self) -> bool:
         """Whether the bound was kept at every point."""
         return self.random.kept and self.adversary.kept
+
+    def table(self) -> Table:
+        """Return the rows that were judged, and how close any came to breaking the bound."""
+        title = (
+            f"{self.theorem.name}, {self.side} bound: {'kept' if self.kept else 'NOT KEPT'} (slack: ln(quantity/bound))"
+        )
+        rows = [
+            (name, one.rows, f"{one.worst:.3g}", one.violated, one.undecided)
+            for name, one in (("random rows", self.random), ("adversary", self.adversary))
+        ]
+        return Table(title, ["", "rows", "worst slack", "violated", "undecided"], rows, [self.theorem.title])
 
     @property
     def worst(self) -> Verdict:

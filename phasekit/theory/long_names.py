@@ -29,12 +29,21 @@ _NAMES = {
     "softest": "lowest Hessian eigenvalue along the curve of stationary points, whitened",
     "gradient": "norm of the gradient, whitened",
     "tilt": "change of the lowest eigenvalue per unit of ln g",
+    "count": "number of local minima",
+    "coverage": "share of the attention matrix that pooling and copying explain",
+    "gradient_norm": "norm of the gradient, whitened",
+    "curvatures": "Hessian eigenvalues, whitened, ascending",
+    "start": "where the search for the minimum began",
+    "s": "mean row sum",
+    "s2": "mean squared row sum",
+    "g": "copy overlap",
+    "q": "squared norm of the attention matrix / L",
     "local_exponent": "d ln P/d ln of the axis",
 }
 
 
 def with_long_names(dataset: xr.Dataset) -> xr.Dataset:
-    """Return the dataset with a ``long_name`` for every variable and axis."""
+    """Return the dataset with a ``long_name`` for every variable and axis, and ``units`` for numbers."""
     from phasekit.theory.transitions.course import THRESHOLDS
 
     for name in map(str, dataset.variables):
@@ -42,4 +51,6 @@ def with_long_names(dataset: xr.Dataset) -> xr.Dataset:
         threshold = THRESHOLDS.get(bare)
         words = threshold.meaning if threshold is not None else _NAMES.get(bare, bare.replace("_", " "))
         dataset[name].attrs["long_name"] = f"{words}, closed form" if name.startswith("closed_") else words
+        if dataset[name].dtype.kind in "fiu":
+            dataset[name].attrs["units"] = "1"  # all quantities are dimensionless
     return dataset

@@ -5,25 +5,31 @@ They are the stationary points (:mod:`phasekit.theory.action.search`) at which t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasekit.model import Estimator, Grid, Model, Parameters, given_models, in_words
+from phasekit.show import Shown, Table
 from phasekit.theory.action import Action, action_for
 from phasekit.theory.action.base import TOLERANCE, Array, Covariance, Posterior, StationaryPoints, eigenvalues
 from phasekit.theory.action.listed import Branch, Listed
 from phasekit.theory.action.search import stationary_points
+from phasekit.theory.long_names import with_long_names
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: A curvature (1: prior only) that is closer to zero than this vanishes within rounding.
 FLAT = 1e-8
 
 
-@dataclass(frozen=True)
-class Minima:
+@dataclass(frozen=True, repr=False)
+class Minima(Shown):
     """All local minima found, lowest action first.
 
     Every array has the shape of the model (``()``) or grid, followed by one axis over branches; models with fewer
@@ -76,22 +82,51 @@ class Minima:
     caveat: str | None = None
     positions: dict[str, Array] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        """Say what it is of, how many there are, and what it holds; numbers stay in the arrays."""
+    def table(self) -> Table:
+        """Return the minima of one model, or how many each model of a grid has and its lowest one, as a table."""
+        if isinstance(self.models, Model):
+            return minima_table(self.models, self.estimator, [self.describe()])
+        shared = in_words(self.models.base, self.estimator, varied=[*self.models.axes])
+        title = f"Minima, the lowest of each model ({shared})"
+        names = list(self.order_parameters)
+        rows = []
+        for index in np.ndindex(self.count.shape):
+            place = [values[k] for k, values in zip(index, self.models.axes.values(), strict=True)]
+            numbers = [self.action[index][0], *(self.order_parameters[name][index][0] for name in names)]
+            rows.append([*place, int(self.count[index]), *numbers, self.loss[index][0]])
         lost = int((self.count == 0).sum())
-        several = int((self.count > 1).sum())
-        shaped = "" if isinstance(self.models, Model) else f" ({' × '.join(map(str, self.count.shape))})"
-        return "\n".join(
-            [
-                f"Minima ({self.estimator}) of {self.models!r}{shaped}",
-                f"  {int(self.count.sum())} minima, {int(self.converged.sum())} converged"
-                + (f"; more than one for {several} of {self.count.size} models" if shaped else "")
-                + (f"; none found for {lost}" if lost else ""),
-                f"  order parameters {', '.join(self.order_parameters)}; coordinates {', '.join(self.coordinates)}",
-                f"  arrays {', '.join(each.name for each in fields(self)[3:-2])}",
-                *([f"  caveat: {self.caveat}"] if self.caveat else []),
-            ]
-        )
+        notes = [f"none was found for {lost}"] if lost else []
+        notes += [f"caveat: {self.caveat}"] if self.caveat else []
+        return Table(title, [*self.models.axes, "minima", "action", *names, "loss"], rows, notes)
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return everything as a labelled dataset: dimensions are the grid's axes and ``branch``.
+
+        Curvatures have one more dimension, ``direction``, and what a masked head has by position ``position``.
+        """
+        import xarray as xr
+
+        axes = {} if isinstance(self.models, Model) else self.models.axes
+        dims = (*axes, "branch")
+        single = {"action": self.action, "loss": self.loss, "coverage": self.coverage, "start": self.start}
+        single |= {"copying_share": self.copying_share, "gradient_norm": self.gradient_norm}
+        single |= {**self.order_parameters, **{name: x for name, x in self.averages.items() if name not in single}}
+        single |= {f"coordinate_{name}": x for name, x in self.coordinates.items()}
+        data: dict[str, Any] = {name: (dims, x) for name, x in single.items()}
+        data["converged"] = (dims, self.converged)
+        data["count"] = (tuple(axes), self.count)
+        data["curvatures"] = ((*dims, "direction"), self.curvatures)
+        data |= {f"position_{name}": ((*dims, "position"), x) for name, x in self.positions.items()}
+        if self.covariance is not None:
+            names = list(self.order_parameters)
+            pairs = ((names[0], names[0]), (names[0], names[1]), (names[1], names[1]))
+            data |= {f"covariance_{a}_{b}": (dims, x) for (a, b), x in zip(pairs, self.covariance, strict=True)}
+        dataset = xr.Dataset(data, {name: values for name, values in axes.items()})
+        base = self.models if isinstance(self.models, Model) else self.models.base
+        dataset.attrs = {"model": json.dumps(base.describe()), "estimator": self.estimator}
+        if self.caveat:
+            dataset.attrs["caveat"] = self.caveat
+        return with_long_names(dataset)
 
     def branch(self, *index: int) -> dict[str, Any]:
         """Return one branch as plain JSON values, None for what is NaN or infinite; the last index counts branches."""
@@ -133,6 +168,34 @@ class Minima:
         caveat = {} if self.caveat is None else {"caveat": self.caveat}
         model = self.models.describe()
         return {"model": model, "estimator": self.estimator, **caveat, "branches": branches, "global": 0}
+
+
+def minima_table(
+    model: Model, estimator: Estimator, found: Sequence[Mapping[str, Any]], *, several: bool = False
+) -> Table:
+    """Return descriptions of minima as one table, a row a minimum; ``several``: at several P."""
+    varied = ["P"] if several else []
+    names = list(found[0]["branches"][0]["order_parameters"])
+    rows = [
+        [
+            "global" if k == one["global"] else "metastable",
+            *(one["model"][name] for name in varied),
+            branch["action"],
+            *(branch["order_parameters"][name] for name in names),
+            branch["loss"],
+            branch["gradient_norm"],
+            min(branch["curvatures"]),
+            branch["converged"],
+        ]
+        for one in found
+        for k, branch in enumerate(one["branches"])
+    ]
+    return Table(
+        f"Minima of the action, lowest first ({in_words(model, estimator, varied=varied)})",
+        ["", *varied, "action", *names, "loss", "gradient norm", "lowest curvature", "converged"],
+        rows,
+        [f"caveat: {found[0]['caveat']}"] if "caveat" in found[0] else [],
+    )
 
 
 def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:

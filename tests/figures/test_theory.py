@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from figures._theory import minima_rows, pieces
+from phasekit.drawing.transition import minima_rows, pieces
 from phasekit.model import Model
 from phasekit.theory.transitions import find_transitions, stationary_curve
 

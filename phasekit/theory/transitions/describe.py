@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model, given_model, in_words
+from phasekit.show import Shown, Table, shown
 from phasekit.theory.action import action_for
 from phasekit.theory.action.two_level import TwoLevelMap
-from phasekit.theory.transitions.course import course_of
+from phasekit.theory.transitions.course import COURSES, THRESHOLDS, course_of
 from phasekit.theory.transitions.passage import Passage
 from phasekit.theory.transitions.table import parameters_without_P
 
 
-@dataclass(frozen=True)
-class Transitions:
+@dataclass(frozen=True, repr=False)
+class Transitions(Shown):
     """What happens to the minima of one model as P grows.
 
     Attributes
@@ -61,6 +63,20 @@ class Transitions:
     def values(self) -> dict[str, Any]:
         return course_of(action_for(self.model, self.estimator)).values(self.passages)
 
+    def table(self) -> Table:
+        """Return every number with what it means, the evidence, and the caveat as notes."""
+        found = self.describe()
+        numbers = {
+            name: value for name, value in found.items() if name not in ("model", "estimator", "caveat", "evidence")
+        }
+        known = meanings(self.estimator)
+        rows = [(name, shown(value), known.get(name, "")) for name, value in _flat(numbers)]
+        notes = ["nothing changes at any P"] if self.order == "none" else []
+        notes += [f"evidence: {name} = {shown(value)}" for name, value in _flat(self.evidence)]
+        notes += [] if self.caveat is None else [f"caveat: {self.caveat}"]
+        title = f"Transitions ({in_words(self.model, self.estimator, varied=['P'])})"
+        return Table(title, ["", "", ""], rows, notes)
+
     def describe(self) -> dict[str, Any]:
         """Return everything as plain JSON values (the command line's contract)."""
         model = self.model.describe()
@@ -73,6 +89,23 @@ class Transitions:
             **self.values,
             "evidence": self.evidence,
         }
+
+
+def meanings(estimator: str) -> dict[str, str]:
+    """Return what the entries of an answer mean, by name; of thresholds, whose they are."""
+    known = {"order": "second: continuous with a kink; first: a jump; crossover: smooth; front: row by row"}
+    known |= {name: f"{estimator}: {threshold.meaning}" for name, threshold in THRESHOLDS.items()}
+    for course in COURSES.values():
+        known |= course.meanings
+    return known
+
+
+def _flat(document: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Return nested entries as a flat list, their names joined by spaces."""
+    entries: list[tuple[str, Any]] = []
+    for name, value in document.items():
+        entries += _flat(value, f"{prefix}{name} ") if isinstance(value, dict) else [(f"{prefix}{name}", value)]
+    return entries
 
 
 def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:

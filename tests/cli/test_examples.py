@@ -1,0 +1,114 @@
+"""The example at the end of each command's help runs, and does what the help says."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from phasekit.cli.app import app
+from phasekit.cli.examples import EXAMPLES
+
+ROOT = Path(__file__).resolve().parents[2]
+#: A sweep that takes a second: heads of linear attention at a few P.
+SWEEP = """
+about = "a small head at five P"
+seeds = 1
+measure = ["P1"]
+[model]
+V = 4
+L = 12
+score = "linear"
+[axes]
+P = [20, 40, 80, 160, 320]
+[procedure]
+name = "adam"
+steps = 300
+[preset.tiny]
+seeds = 1
+"""
+SLOW = {"endpoint", "check-device"}
+
+
+def test_every_command_has_one():
+    names = {c.name or c.callback.__name__.replace("_", "-") for c in app.registered_commands}
+    assert names == EXAMPLES.keys()
+    assert all(command.epilog.startswith("Example: phasekit ") for command in app.registered_commands)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in SLOW])
+def test_an_example(name, phasekit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(SWEEP)
+    if "{STORE}" in EXAMPLES[name] and name != "run":
+        assert phasekit("run", "small.toml", "--preset", "tiny", "--store", "store").status == 0
+    words = shlex.split(EXAMPLES[name].format(STORE="store", SWEEP="small.toml"))[1:]
+    if name == "figures":
+        words += ["--scripts", str(ROOT / "figures")]
+    done = phasekit(*words)
+    assert done.status == 0, done.err
+    assert done.out
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_a_slow_example(name, phasekit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert phasekit(*shlex.split(EXAMPLES[name])[1:]).status == 0
+
+
+def test_help_ends_with_it(phasekit):
+    assert "Example: phasekit minima --score softmax" in phasekit("minima", "--help").out.replace("\n ", "\n")
+
+
+@pytest.mark.slow
+def test_networks_of_one_model_beside_theory(phasekit):
+    done = phasekit("train", "--score", "softmax", "-V", 4, "-L", 12, "-P", 120, "--steps", 400, "--json")
+    found = json.loads(done.out)
+    assert done.status == 0
+    kept = [row for row in found["networks"] if row["fate"] == "kept"]
+    (theory,) = found["theory"]
+    assert kept
+    assert all(abs(row["U"] / theory["action"] - 1) < 0.05 for row in kept)  # finite data move the energy by some %
+
+
+@pytest.mark.slow
+def test_chains_of_one_model_beside_theory(phasekit):
+    done = phasekit("sample", "--score", "softmax", "-V", 4, "-L", 12, "-P", 60, "--json")
+    found = json.loads(done.out)
+    assert done.status == 0
+    (chains,) = found["chains"]
+    assert chains["verdict"] == "mixed"
+    well = chains["wells"][0]
+    assert abs(well["mean"]["aG"] - found["theory"]["branches"][0]["order_parameters"]["aG"]) < 0.02
+
+
+def test_chains_that_are_too_short_give_no_mean(phasekit):
+    done = phasekit("sample", "--score", "softmax", "-V", 4, "-L", 12, "-P", 60, "--draws", 10, "--warmup", 0, "--json")
+    assert done.status == 1
+    assert json.loads(done.out)["chains"] == [{"data_seed": 0, "verdict": "not mixed", "wells": []}]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "-V", 4, "-L", 12, "-P", 12.5),
+        ("train", "-V", 4, "-L", 12),
+        ("sample", "-V", 4, "-L", 12, "-P", 20, "--method", "gibbs"),
+        ("sample", "-V", 4, "-L", 12, "-P", 20, "--step", "0.1"),
+        ("plot", "nowhere"),
+        ("explore", "--out", "nowhere/at/all.html"),
+    ],
+    ids=lambda words: " ".join(map(str, words[:1])),
+)
+def test_wrong_usage_is_one_line(words, refused):
+    assert refused(*words)
+
+
+def test_scores_say_which_have_a_theory(phasekit):
+    found = {row["name"]: row for row in json.loads(phasekit("scores", "--json").out)["scores"]}
+    assert found["ssa"]["theory"] == ["map", "posterior"]
+    assert found["ssa"]["numbers"]["n"]["default"] == "1.5"
+    assert found["sa-softmax"]["theory"] == []
+    assert "rows don't sum to one" in found["sa-softmax"]["why_not"]
