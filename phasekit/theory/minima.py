@@ -87,15 +87,17 @@ class Minima(Shown):
         if isinstance(self.models, Model):
             return minima_table(self.models, self.estimator, [self.describe()])
         shared = in_words(self.models.base, self.estimator, varied=[*self.models.axes])
-        title = f"Minima, the lowest of each model ({shared})"
+        sizes = " × ".join(map(str, self.count.shape))
+        title = f"Minima, the lowest of each of {sizes} models ({shared})"
         names = list(self.order_parameters)
         rows = []
         for index in np.ndindex(self.count.shape):
             place = [values[k] for k, values in zip(index, self.models.axes.values(), strict=True)]
             numbers = [self.action[index][0], *(self.order_parameters[name][index][0] for name in names)]
             rows.append([*place, int(self.count[index]), *numbers, self.loss[index][0]])
-        lost = int((self.count == 0).sum())
-        notes = [f"none was found for {lost}"] if lost else []
+        lost, several = int((self.count == 0).sum()), int((self.count > 1).sum())
+        notes = [f"more than one for {several}"] if several else []
+        notes += [f"none found for {lost}"] if lost else []
         notes += [f"caveat: {self.caveat}"] if self.caveat else []
         return Table(title, [*self.models.axes, "minima", "action", *names, "loss"], rows, notes)
 

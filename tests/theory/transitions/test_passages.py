@@ -105,7 +105,7 @@ def test_a_new_course_is_added_in_one_place(halved):
     assert float(table["P_half"].sel(L=64)) == passage.P
     law = scaling_law(Model(V=8, L=64), "P_half", "L", lengths)
     assert law["P_half"].to_numpy().tolist() == table["P_half"].to_numpy().tolist()
-    from phasekit.cli.transitions import meanings
+    from phasekit.theory.transitions.describe import meanings
 
     assert meanings("map")["P_half"] == "map: where a quarter is learnt"
 
