@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --co
 # Many small arrays: one thread per process is fastest, and test workers must not fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help install test quick lint reproduce explorer gpu-check bench pins clean
+.PHONY: help install test quick lint reproduce explorer site gpu-check bench pins clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make reproduce  set up, write every figure and table into build/ from theory and archived networks, check a sample"
 	@echo "                (FROM=scratch computes everything, PRESET=full the long runs, FIGURES='a b' draws only these)"
 	@echo "make explorer   build the page that \`phasekit explore\` opens, from formulas, views and archived networks"
+	@echo "make site       build the documentation into build/site, with the reference and the notebooks, offline"
 	@echo "make gpu-check  compare every device path with its CPU reference (needs a GPU)"
 	@echo "make bench      print the measured ratios of benchmarks/"
 	@echo "make pins       write constraints.txt and environment.yml from what .venv holds"
@@ -69,6 +70,10 @@ reproduce: $(INSTALLED)
 explorer: $(INSTALLED)
 	@$(BIN)/python -m derivations.emit > /dev/null
 	@$(BIN)/python -m phasekit.explorer.build
+
+site: $(INSTALLED)
+	@$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site
+	@echo "The site is in build/site: open build/site/index.html"
 
 gpu-check: $(INSTALLED)
 	@$(BIN)/phasekit check-device

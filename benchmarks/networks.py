@@ -136,7 +136,9 @@ def _jax(dataset: Dataset, members: AdamEnsemble, steps: int) -> Callable[[], fl
     except ModuleNotFoundError:
         return None
     pairs = pair_counts(dataset.tokens, dataset.model.V).numpy()
-    return jax_training(pairs, members.W[0].numpy(), members.G[0].numpy(), _CONSTANT_RATE, steps)
+    return jax_training(
+        pairs, members.position["W"][0].numpy(), members.position["G"][0].numpy(), _CONSTANT_RATE, steps
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:
