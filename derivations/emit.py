@@ -34,6 +34,7 @@ from derivations.programs import (
     two_level,
 )
 from derivations.programs.program import Function, Module
+from derivations.transforms import numpy_source
 from phasekit.derivations.copying import spread
 from phasekit.derivations.nuclear import c
 from phasekit.derivations.pooling import k2, m, n
@@ -97,7 +98,8 @@ def sources() -> dict[str, str]:
     programs = (*heads, thresholds, score_laws, token_law)
     modules = [program.module() for program in programs]
     texts = {f"{module.name}.py": module_source(module) for module in modules}
-    names = ", ".join(f"``{module.name}``" for module in modules)
+    texts["score_transforms.py"] = numpy_source(HEADER + MYPY.rstrip())
+    names = ", ".join(f"``{name.removesuffix('.py')}``" for name in texts)
     texts["__init__.py"] = f'{HEADER}"""Numeric forms of the derived formulas: {names}."""\n'
     return texts
 

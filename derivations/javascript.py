@@ -12,13 +12,11 @@ from functools import cache
 from typing import Any, ClassVar
 
 import sympy as sp
-from sympy.codegen.rewriting import log1p_opt, optimize
 
 from derivations.printer import FUNCTIONS, Printer, UnreadableCode
 from derivations.programs import linear_map, softmax_map, thresholds, two_level
 from derivations.programs.program import Function
-from phasekit.scores.elementwise import ElementwiseSoftmax
-from phasekit.scores.registry import score_types
+from derivations.transforms import javascript_source
 
 #: What the page needs of each emitted module.
 WANTED = {
@@ -58,7 +56,7 @@ def source() -> str:
         functions = {function.name: function for function in module.functions}
         text = "\n".join(function_source(functions[name]) for name in names)
         parts.append(f"const {_camel(module.name)} = {{\n{textwrap.indent(text, '  ')}}};\n")
-    parts.append(transforms())
+    parts.append(javascript_source(JavaScriptPrinter))
     return "\n".join(parts)
 
 
@@ -71,36 +69,6 @@ def function_source(function: Function) -> str:
     names = ", ".join(argument.name for argument in function.arguments)
     summary = function.summary.replace("*/", "")
     return f"// {summary}\n{function.name}({names}) {{\n{textwrap.indent(chr(10).join(lines), '  ')}\n}},\n"
-
-
-def transforms() -> str:
-    """Return t(x), t'(x), t''(x) of every score of the softmax family, from |x|, for either sign of x."""
-    parts = []
-    for name, kind in sorted(score_types().items()):
-        if not issubclass(kind, ElementwiseSoftmax) or kind.__module__.partition(".")[0] != "phasekit":
-            continue
-        numbers = {number: sp.Symbol(number, positive=True) for number in kind().numbers}
-        size = sp.Symbol("size", positive=True)
-        branches = []
-        for sign in (1, -1):
-            t = sp.sympify(kind().symbolic_transform(sign * size, **numbers))
-            jet = [sp.simplify(sign**order * sp.diff(t, size, order)) for order in range(3)]
-            printer = JavaScriptPrinter([*numbers.values(), size])
-            branches.append(", ".join(_signed(printer, optimize(part, [log1p_opt])) for part in jet))
-        arguments = ", ".join(["x", *numbers])
-        parts.append(
-            f'"{name}"({arguments}) {{\n  const size = Math.abs(x);\n'
-            f"  return x >= 0 ? [{branches[0]}] : [{branches[1]}];\n}},\n"
-        )
-    return "const transforms = {\n" + textwrap.indent("\n".join(parts), "  ") + "};\n"
-
-
-def _signed(printer: Printer, expression: sp.Expr) -> str:
-    """Print an expression that may be a sum of negative terms."""
-    try:
-        return printer(expression)
-    except UnreadableCode:
-        return f"-({printer(sp.expand(-expression))})"
 
 
 def _camel(name: str) -> str:

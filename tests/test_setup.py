@@ -131,3 +131,16 @@ def test_imports_bring_only_what_they_need(statement, forbidden):
     code = f"import json, sys; {statement}; print(json.dumps(sorted(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert not forbidden & set(json.loads(result.stdout))
+
+
+def test_the_citation_is_readable_and_of_this_version():
+    import yaml
+
+    from phasekit import __version__
+
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["version"] == __version__
+    assert {"cff-version", "message", "title", "authors", "license"} <= cited.keys()
+    papers = {one["identifiers"][0]["value"] for one in cited["references"]}
+    links = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"].values()
+    assert {f"https://arxiv.org/abs/{paper.removeprefix('arXiv:')}" for paper in papers} <= set(links)

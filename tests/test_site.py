@@ -65,10 +65,8 @@ def test_every_public_module_is_in_the_reference(site):
 
 @pytest.mark.slow
 def test_notebooks_show_pictures(site):
-    for name in ("phase_diagram", "theory_and_networks"):
-        assert "data:image/png" in (site / "notebooks" / f"{name}.html").read_text("utf-8") or list(
-            (site / "_images").glob("*.png")
-        )
+    for name, pictures in (("phase_diagram", 2), ("theory_and_networks", 1)):
+        assert (site / "notebooks" / f"{name}.html").read_text("utf-8").count("<img") >= pictures
 
 
 def test_the_glossary_names_what_the_code_has():

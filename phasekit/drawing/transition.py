@@ -65,7 +65,7 @@ def plot_transition(
     Returns
     -------
     figure : matplotlib Figure
-        Not known to pyplot: ``figure.savefig("transition.png")``; a notebook shows it by itself.
+        Not known to pyplot: ``figure.savefig("transition.png")``; a notebook shows it after ``%matplotlib inline``.
     table : DataFrame
         The numbers behind it; column ``kind`` is "theory" or "network".
 
@@ -86,7 +86,7 @@ def plot_transition(
         names = action_for(model, estimator).order_parameters
         for axes, shown in zip(panels, (names, ("loss",), ("coverage",)), strict=True):
             for k, name in enumerate(shown):
-                _draw(axes, theory, rows, name, f"C{k + (0 if axes is panels[0] else 2)}")
+                draw_course(axes, theory, rows, name, f"C{k + (0 if axes is panels[0] else 2)}")
             axes.set_ylabel(", ".join(LABELS[name] for name in shown))
             mark_passages(axes, found, symbol=axes is panels[0])
         seen = theory["P"] if rows is None else pd.concat([theory["P"], rows["P"]])
@@ -94,7 +94,7 @@ def plot_transition(
         panels[-1].xaxis.set_minor_formatter(NullFormatter())
         words = in_words(model, estimator, varied=["P"])
         panels[0].set_title("\n".join(textwrap.wrap(words, _WIDTH)), loc="left", fontsize=7)
-        _legend(figure, panels[0], theory, rows)
+        legend_of_course(figure, panels[0], theory, rows)
     parts = [theory] if rows is None else [theory, rows.assign(kind="network")]
     return figure, pd.concat(parts, ignore_index=True)
 
@@ -158,7 +158,8 @@ def _rows(networks: Ensemble | pd.DataFrame) -> pd.DataFrame:
     return rows.assign(fate=fates.droplevel([0, 1]).reindex(rows.index))
 
 
-def _draw(axes: Axes, theory: pd.DataFrame, rows: pd.DataFrame | None, name: str, colour: str) -> None:
+def draw_course(axes: Axes, theory: pd.DataFrame, rows: pd.DataFrame | None, name: str, colour: str) -> None:
+    """Draw one quantity against P: theory's branches, and the networks kept; those of higher energy faintly."""
     for branch, line in pieces(theory):
         draw_theory(axes, line["P"], line[name], branch=branch, color=colour)
     if rows is not None:
@@ -168,7 +169,10 @@ def _draw(axes: Axes, theory: pd.DataFrame, rows: pd.DataFrame | None, name: str
         draw_networks(axes, kept["P"], kept[name], color=colour)
 
 
-def _legend(figure: Figure, axes: Axes, theory: pd.DataFrame, rows: pd.DataFrame | None) -> None:
+def legend_of_course(
+    figure: Figure, axes: Axes, theory: pd.DataFrame, rows: pd.DataFrame | None, columns: int = 2
+) -> None:
+    """Say below a figure what its lines and circles are, and count the networks that were filtered out."""
     words = {"global": "global minimum", "metastable": "metastable minimum", "saddle": "saddle point"}
     for branch, label in words.items():
         if (theory["branch"] == branch).any():
@@ -178,4 +182,4 @@ def _legend(figure: Figure, axes: Axes, theory: pd.DataFrame, rows: pd.DataFrame
         draw_networks(axes, [], [], color="0.3", label=f"networks, {counts.get('kept', 0)} kept of {len(rows)}")
         for fate in counts.index.drop("kept", errors="ignore"):
             draw_filtered(axes, [], [], label=f"{counts[fate]} {fate}")
-    figure.legend(loc="outside lower center", ncols=2)
+    figure.legend(loc="outside lower center", ncols=columns)

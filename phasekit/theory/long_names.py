@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-import xarray as xr
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 _NAMES = {
     "P": "number of training sequences",

@@ -127,3 +127,17 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path):
     assert running.returncode == 130
     assert out == ""
     assert "Traceback" not in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("score", ["softmax", "temperature", "ssa", "entmax", "sparsemax", "linear"])
+def test_one_models_transitions_need_no_slow_library(score):
+    """So that the command answers within a second: what it doesn't import is what makes it fast."""
+    code = (
+        "import sys; from phasekit import cli; "
+        f"status = cli.run(['transitions', '--score', '{score}', '-V', '8', '-L', '16']); "
+        "slow = {'sympy', 'xarray', 'pandas', 'torch', 'matplotlib', 'arviz_stats'} & set(sys.modules); "
+        "sys.exit(f'{status} {slow}' if status or slow else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

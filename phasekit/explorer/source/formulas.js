@@ -162,16 +162,31 @@ const thresholds = {
 const transforms = {
   "softmax"(x) {
     const size = Math.abs(x);
-    return x >= 0 ? [size, 1, 0] : [-size, 1, 0];
+    if (x >= 0) {
+      return [size, 1, 0];
+    }
+    return [-size, 1, 0];
   },
 
   "ssa"(x, n, b) {
     const size = Math.abs(x);
-    return x >= 0 ? [n * Math.log1p(b * size), n * b / (1 + b * size), -n * square(b) / square(1 + b * size)] : [-n * Math.log1p(b * size), n * b / (1 + b * size), n * square(b) / square(1 + b * size)];
+    if (x >= 0) {
+      const a_ = b * size;
+      const b_ = 1 + a_;
+      return [n * Math.log1p(a_), n * b / b_, -n * square(b) / square(b_)];
+    }
+    const a_ = b * size;
+    const b_ = 1 + a_;
+    return [-n * Math.log1p(a_), n * b / b_, n * square(b) / square(b_)];
   },
 
   "temperature"(x, T) {
     const size = Math.abs(x);
-    return x >= 0 ? [size / T, 1 / T, 0] : [-size / T, 1 / T, 0];
+    if (x >= 0) {
+      const a_ = 1 / T;
+      return [size * a_, a_, 0];
+    }
+    const a_ = 1 / T;
+    return [-size * a_, a_, 0];
   },
 };

@@ -8,7 +8,7 @@ come from the score's own symbolic form. A mixture blends the weights, and needs
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from phasekit.model import Parameters
 from phasekit.scores import Mixture, Score
 from phasekit.scores.elementwise import ElementwiseSoftmax
 from phasekit.theory.action.base import Array
+from phasekit.theory.action.generated.score_transforms import TRANSFORMS
 
 
 class OddsJet(NamedTuple):
@@ -125,7 +126,13 @@ _HalfJet = Callable[..., tuple[Array, Array, Array]]
 
 
 def _transform_jets(score: ElementwiseSoftmax) -> tuple[_HalfJet, _HalfJet]:
-    """Turn the symbolic transform into NumPy functions, one for each sign of the logit: signs then are no condition."""
+    """Return NumPy functions of the transform, one for each sign of the logit: signs then are no condition.
+
+    Those of the package's own scores are emitted; a user's are made here, which takes SymPy.
+    """
+    if type(score).__module__.partition(".")[0] == "phasekit" and score.name in TRANSFORMS:
+        upper, lower = TRANSFORMS[score.name]
+        return _spread(upper), _spread(lower)
     import sympy
 
     size = sympy.Symbol("size", positive=True)
@@ -146,7 +153,7 @@ def _half_jet(t: Any, sign: int, arguments: tuple[Any, ...]) -> _HalfJet:
     return _spread(sympy.lambdify(arguments, written, modules=["scipy", "numpy"], cse=True))
 
 
-def _spread(bare: Callable[..., list[Array]]) -> _HalfJet:
+def _spread(bare: Callable[..., Sequence[Array]]) -> _HalfJet:
     """Give constant results the shape of the arguments."""
 
     def spread(*arguments: Array) -> tuple[Array, Array, Array]:
