@@ -56,7 +56,8 @@ def numpy_source(header: str) -> str:
         header,
         "\"\"\"Transforms t(x) of the softmax family, from |x|: (t, t', t'') for x ≥ 0 (upper) and x < 0 (lower).\n\n"
         "Accuracy: a few units in the last place of each value, wherever the score's numbers are finite.\n"
-        '"""\n\nfrom collections.abc import Callable\n\nimport numpy as np\nfrom numpy.typing import NDArray\n\nArray = NDArray[np.float64]\n'
+        '"""\n\nfrom collections.abc import Callable\n\nimport numpy as np\nfrom numpy.typing import NDArray\n\n'
+        "Array = NDArray[np.float64]\n"
         "Half = Callable[..., tuple[Array, Array, Array]]\n",
     ]
     names = []
