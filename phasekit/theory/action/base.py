@@ -218,6 +218,10 @@ class Isolated(Action):
 class Curved(Profiled):
     """An action whose stationary points form one curve: exactly one P makes a path coordinate stationary."""
 
+    def may_fold(self, nodes: Array, p: Parameters) -> Mask:
+        """Return which nodes of the curve are looked at for folds, and for the steepest rise where there are none."""
+        return np.ones(nodes.shape, dtype=bool)
+
     @abstractmethod
     def curve_nodes(self, p: Parameters) -> Array:
         """Return nodes of the path coordinate along the curve of stationary points, shape (models, nodes).

@@ -89,6 +89,10 @@ class Curve:
         """Return ln t of states; before the curve's first one, that of the first."""
         return np.asarray(self._smooth(np.log(np.maximum(theta, self.theta[0])))[..., 0])
 
+    def log_t_slope(self, theta: Array) -> Array:
+        """Return d ln t/d ln θ."""
+        return np.asarray(self._smooth(np.log(np.maximum(theta, self.theta[0])), 1)[..., 0])
+
     def eta(self, theta: Array) -> Array:
         return np.asarray(self._smooth(np.log(theta))[..., 1])
 
@@ -177,8 +181,11 @@ class _Way:
             if miss > 30 * _MISS and step > _SHORTEST:
                 step = max(step / 3, _SHORTEST)
                 continue
-            if not np.isfinite(miss) or self.rows.effective_rows(np.exp(node.x), node.eta) < _FEWEST_ROWS:
-                break  # the rows don't reach further
+            # Rows reach no further where states are lost, or so noisy that the next one isn't where it should be.
+            if miss > 30 * _MISS or node.row.g <= here.row.g:
+                break
+            if self.rows.effective_rows(np.exp(node.x), node.eta) < _FEWEST_ROWS:
+                break
             nodes.append(node)
             step = float(np.clip(step * np.clip((_MISS / max(miss, _TINY)) ** 0.25, 0.4, 1.8), _SHORTEST, _LONGEST))
         if len(nodes) < 8:

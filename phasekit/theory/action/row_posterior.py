@@ -30,6 +30,7 @@ from phasekit.theory.action.base import (
     Fluctuating,
     Isolated,
     Jet,
+    Mask,
     Point,
     Posterior,
     Profile,
@@ -51,6 +52,8 @@ _BESIDE = 1e-5
 _NODES = 60
 #: The last of them lies so far before the end of the curve that what is taken to see how it changes lies on it, too.
 _INSIDE = 1e-3
+#: d ln t/d ln θ from which on a curve is far from folding; it is near 1/2 in small fields and 1.2 in large ones.
+_RISING = 0.9
 
 
 class _States(NamedTuple):
@@ -102,6 +105,16 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
             nodes[members] = curve.even(_NODES, curve.trusted)
         nodes[:, -1] *= 1 - _INSIDE
         return nodes
+
+    def may_fold(self, nodes: Array, p: Parameters) -> Mask:
+        # A fold has d ln t/d ln θ = 0. Where t has begun to rise for good, the eigenvalue falls with it to its noise.
+        slope = np.empty(nodes.shape)
+        for system, members in _systems(p):
+            slope[members] = self._curve(system).log_t_slope(nodes[members])
+        steep = slope >= _RISING
+        for_good = steep & np.roll(steep, -1, axis=1) & np.roll(steep, -2, axis=1)
+        for_good[:, -2:] = False
+        return ~(steep | np.maximum.accumulate(for_good, axis=1))
 
     def balancing_strength(self, u: Array, p: Parameters) -> Array:
         shape = np.broadcast_shapes(np.shape(u), p.shape)

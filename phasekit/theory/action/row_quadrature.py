@@ -296,7 +296,10 @@ def _tilted(exponent: Array, u: Array) -> tuple[Array, Array, Array]:
 
 def _even(count: Array, places: Array) -> Array:
     """Return edges of panels at even steps of a cumulative count (rows, places), for each row as many as one needs."""
-    number = int(np.ceil((count[:, -1] - count[:, 0]).max()))
+    most = (count[:, -1] - count[:, 0]).max()
+    if not np.isfinite(most):
+        raise ArithmeticError("a row's weights are no numbers there")
+    number = int(np.ceil(most))
     if number > _MOST_PANELS:
         raise ArithmeticError("logits are spread too widely")
     shares = np.linspace(0.0, 1.0, number + 1)

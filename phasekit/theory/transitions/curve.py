@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from phasekit.model import Parameters
 from phasekit.theory import solve
-from phasekit.theory.action.base import Array, Curved, Kinked, Point
+from phasekit.theory.action.base import Array, Curved, Kinked, Mask, Point
 
 _STRETCH = 0.1  # of u: half the length over which polynomials are fitted
 _SAMPLES, _DEGREE = 32, 12
@@ -62,7 +62,7 @@ class StationaryCurves:
 
     def softest(self) -> tuple[Array, Array]:
         """Return where the lowest Hessian eigenvalue is smallest, and its value there."""
-        return self._lowest(self.curvature)
+        return self._lowest(self.curvature, self.action.may_fold(self.nodes, self.p))
 
     def steepest(self) -> Array:
         """Return the P at which ln g rises fastest with ln P; NaN if that is at an end of the curve.
@@ -70,7 +70,7 @@ class StationaryCurves:
         Where the rise gets steeper up to a kink of the action, at which the copy entry has all the weight, it is the P
         of the kink: beyond it g stays constant.
         """
-        u, _ = self._lowest(self.flatness)
+        u, _ = self._lowest(self.flatness, self.action.may_fold(self.nodes, self.p))
         inside, at_kink = (u > self.nodes[:, 0]) & (u < self.nodes[:, -1]), u == self.nodes[:, -1]
         u[inside] = self[np.flatnonzero(inside)]._polished(u[inside])
         return np.where(inside, self.at(u, self.p).P, np.where(at_kink, self.end_of_rise(), np.nan))
@@ -102,11 +102,13 @@ class StationaryCurves:
                 result[k] = u[k] + reach[k] * roots[np.abs(roots).argmin()]
         return result
 
-    def _lowest(self, function: solve.Function) -> tuple[Array, Array]:
-        """Return position and value of the smallest value of a function along the curve."""
+    def _lowest(self, function: solve.Function, among: Mask | None = None) -> tuple[Array, Array]:
+        """Return position and value of the smallest value of a function along the curve, or ``among`` some nodes."""
         values = function(self.nodes, self.p.expand())
+        if among is not None:
+            values = np.where(among, values, np.inf)
         rows, k = np.arange(values.shape[0]), values.argmin(axis=1)
-        at_end = (k == 0) | (k == values.shape[1] - 1)
         inner = np.clip(k, 1, values.shape[1] - 2)
+        at_end = (k != inner) | np.isinf(values[rows, inner - 1]) | np.isinf(values[rows, inner + 1])
         x, value = solve.minimum(function, tuple(self.nodes[rows, inner + shift] for shift in (-1, 0, 1)), self.p)
         return np.where(at_end, self.nodes[rows, k], x), np.where(at_end, values[rows, k], value)

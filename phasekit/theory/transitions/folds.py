@@ -14,7 +14,7 @@ import numpy as np
 
 from phasekit.model import Parameters
 from phasekit.theory.action import Action
-from phasekit.theory.action.base import Array, Curved, Fluctuating
+from phasekit.theory.action.base import Array, Coarse, Curved, Fluctuating
 from phasekit.theory.transitions.coexistence import coexistence
 from phasekit.theory.transitions.course import Course, Verdict, nan_to_none
 from phasekit.theory.transitions.crossover import global_minimum
@@ -69,6 +69,8 @@ class Folds(Course):
                 result[name] = np.full((*p.shape, *values.shape[1:]), np.nan)
                 result[name][rows] = values
         result["failed"] = np.isnan(softest) | ((softest < 0) & np.isnan(result["P_star"]))
+        if isinstance(action, Coarse):  # whose curve ends where rows can't be averaged, and never in a kink
+            result["failed"] |= (softest >= 0) & np.isnan(result["P_x"])
         return result
 
     def judge(self, action: Action, p: Parameters, row: Mapping[str, Array]) -> Verdict:

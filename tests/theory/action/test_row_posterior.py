@@ -231,3 +231,13 @@ def test_jumps_end_where_the_curve_s_own_slope_vanishes():
         places = np.linspace(x[k - 1], x[k + 1], 41)
         slopes.append(min(way._solve(at, float(curve.eta(np.exp(at))), None).log_t_slope for at in places))
     assert slopes[0] > 0 > slopes[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("b", "between", "expected"), [(1.0, (1.2, 4.0), 1.441), (0.8, (1.2, 4.0), 1.521)])
+def test_jumps_of_long_rows_end_at_a_fold_and_not_in_the_noise_of_strong_fields(b, between, expected):
+    """At L = 64 the eigenvalue falls with P as 1/P and then to its noise, whose sign is no fold."""
+    model = Model(V=8, L=64, score={"name": "ssa", "n": 2.0, "b": b})
+    end = critical_endpoint(model, Family("n", between), "posterior")
+    assert float(end["n"]) == pytest.approx(expected, abs=3e-3)
+    assert 3000 < float(end["P"]) < 5000
