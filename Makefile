@@ -72,7 +72,7 @@ explorer: $(INSTALLED)
 	@$(BIN)/python -m phasekit.explorer.build
 
 site: $(INSTALLED)
-	@$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site
 	@echo "The site is in build/site: open build/site/index.html"
 
 gpu-check: $(INSTALLED)

@@ -1,5 +1,6 @@
 """The documentation site builds without a warning, runs its notebooks, and knows every public module."""
 
+import os
 import pkgutil
 import re
 import shutil
@@ -24,7 +25,8 @@ def site(tmp_path_factory):
         ignored = shutil.ignore_patterns("api", "__pycache__")
         shutil.copytree(ROOT / part, folder / part, ignore=ignored)
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "docs", "site"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # notebooks call phasekit
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "PATH": path})
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "site"
 
