@@ -29,7 +29,7 @@ help:
 	@echo "make site       build the documentation into build/site, with the reference and the notebooks, offline"
 	@echo "make gpu-check  compare every device path with its CPU reference (needs a GPU)"
 	@echo "make bench      print the measured ratios of benchmarks/"
-	@echo "make pins       write constraints.txt and environment.yml from what .venv holds"
+	@echo "make pins       write constraints.txt and the environment files from what .venv holds"
 	@echo "make clean      remove build/ and the caches (not .venv)"
 
 install: $(INSTALLED)

@@ -1,6 +1,6 @@
-"""Write constraints.txt and environment.yml from what this environment holds: `make pins`.
+"""Write constraints.txt and the environment files from what this environment holds: `make pins`.
 
-To add a library: name it in pyproject.toml, `pip install` it into .venv, run `make pins`, and commit the three files.
+To add a library: name it in pyproject.toml, `pip install` it into .venv, run `make pins`, and commit what changed.
 Only what pyproject.toml leads to (with every extra) is pinned, not whatever else lies in the environment.
 """
 
@@ -19,9 +19,10 @@ CONSTRAINTS = """\
 # CUDA build brings along are pinned by torch itself.
 """
 ENVIRONMENT = """\
-# For conda users: conda env create --file environment.yml. Written by `make pins` from constraints.txt.
+# For conda users: conda env create --file {file}. Written by `make pins` from constraints.txt.
+# {about}
 # Conda provides Python; the packages come through pip, because these are the very builds that the tests ran with.
-name: phasekit
+name: {name}
 channels:
   - conda-forge
 dependencies:
@@ -33,7 +34,7 @@ dependencies:
 
 
 def main() -> None:
-    """Follow every requirement of pyproject.toml and write both files."""
+    """Follow every requirement of pyproject.toml and write all files."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = settings["project"]
     direct = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
@@ -42,9 +43,19 @@ def main() -> None:
         follow(Requirement(text), versions, seen=set())
     pins = [f"{name}=={version}\n" for name, version in sorted(versions.items())]
     (ROOT / "constraints.txt").write_text(CONSTRAINTS + "".join(pins))
-    names = sorted({canonicalize_name(Requirement(text).name) for text in direct})
-    packages = [f"      - {name}=={versions[name]}\n" for name in names]
-    (ROOT / "environment.yml").write_text(ENVIRONMENT + "".join(packages) + "      - --editable .\n")
+    extras = project["optional-dependencies"]
+    users = [*project["dependencies"], *extras["networks"]]
+    write_environment("environment.yml", "phasekit", "Theory, networks and samplers.", users, versions)
+    about = "Everything: tests, benchmarks, site, clusters, language models."
+    write_environment("environment-dev.yml", "phasekit-dev", about, direct, versions)
+
+
+def write_environment(file: str, name: str, about: str, wanted: list[str], versions: dict[str, str]) -> None:
+    """Write an environment file with the packages that some requirements name."""
+    names = sorted({canonicalize_name(Requirement(text).name) for text in wanted})
+    packages = [f"      - {package}=={versions[package]}\n" for package in names]
+    head = ENVIRONMENT.format(file=file, name=name, about=about)
+    (ROOT / file).write_text(head + "".join(packages) + "      - --editable .\n")
 
 
 def follow(requirement: Requirement, versions: dict[str, str], seen: set[tuple[str, frozenset[str]]]) -> None:

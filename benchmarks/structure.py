@@ -184,6 +184,9 @@ def _imported(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+_STAGGER, _BESIDE = 0.45, 8
+
+
 def draw(houses: dict[str, House], file: Path) -> None:
     """Draw houses side by side: rooms on their floors, arrows down to what they import from."""
     from matplotlib.figure import Figure
@@ -195,13 +198,14 @@ def draw(houses: dict[str, House], file: Path) -> None:
         place = {}
         for floor in range(max(house.floors.values()) + 1):
             rooms = sorted(room for room, on in house.floors.items() if on == floor)
-            place |= {room: ((k + 0.5) / len(rooms), floor) for k, room in enumerate(rooms)}
+            step = _STAGGER if len(rooms) > _BESIDE else 0.0  # more than stand beside each other stand in two lines
+            place |= {room: ((k + 0.5) / len(rooms), floor - step * (k % 2)) for k, room in enumerate(rooms)}
         for room, others in house.imports.items():
             for other in others:
                 (x, y), (to_x, to_y) = place[room], place[other]
-                if y == to_y == 0:  # files of the ground floor share errors.py
+                if max(y, to_y) <= 0:  # files of the ground floor share errors.py
                     continue
-                grey = to_y == 0
+                grey = to_y <= 0
                 axes.plot(
                     [x, to_x],
                     [y - 0.16, to_y + 0.16],
@@ -219,7 +223,7 @@ def draw(houses: dict[str, House], file: Path) -> None:
             f"{title}: {above} rooms above the ground, {counts['floors']} floors, {house.arrows} arrows between them"
         )
         axes.set_title(title, loc="left")
-        axes.set(xlim=(0, 1), ylim=(-0.6, max(house.floors.values()) + 0.6))
+        axes.set(xlim=(0, 1), ylim=(-0.6 - _STAGGER, max(house.floors.values()) + 0.6))
         axes.set_axis_off()
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic(file) as path:

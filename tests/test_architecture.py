@@ -85,4 +85,9 @@ def test_a_wheel_holds_one_package_and_no_link(tmp_path):
         names = [entry.filename for entry in archive.infolist()]
         assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"phasekit"}
         assert not [entry.filename for entry in archive.infolist() if entry.external_attr >> 28 == 0o12]  # links
-    assert {"phasekit/py.typed", "phasekit/drawing/style.mplstyle", "phasekit/derivations/steps.py"} <= set(names)
+    assert {
+        "phasekit/py.typed",
+        "phasekit/drawing/style.mplstyle",
+        "phasekit/derivations/steps.py",
+        "phasekit/explorer/explorer.html",
+    } <= set(names)

@@ -41,18 +41,23 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+def pins_of(requirements: list[str]) -> set[str]:
+    """The names of the packages that requirements ask for."""
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
+
+
 @pytest.fixture(scope="module")
 def constraints() -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     return pins([line for line in lines if line and not line.startswith("#")])
 
 
-@pytest.fixture(scope="module")
-def environment() -> dict[str, list[str]]:
-    """The conda packages and the pip lines of environment.yml."""
-    text = (ROOT / "environment.yml").read_text()
+@pytest.fixture(scope="module", params=["environment.yml", "environment-dev.yml"])
+def environment(request) -> dict[str, list[str]]:
+    """The conda packages and the pip lines of an environment file."""
+    text = (ROOT / request.param).read_text()
     conda = re.findall(r"^  - ([^:\n]+)$", text, flags=re.MULTILINE)
-    return {"conda": conda, "pip": re.findall(r"^      - (.+)$", text, flags=re.MULTILINE)}
+    return {"file": request.param, "conda": conda, "pip": re.findall(r"^      - (.+)$", text, flags=re.MULTILINE)}
 
 
 def test_every_direct_requirement_is_pinned_and_the_pin_allowed(constraints):
@@ -91,7 +96,9 @@ def test_torch_is_pinned_exactly_and_without_a_build_label(constraints):
 
 def test_environment_holds_the_same_pins(constraints, environment):
     listed = pins([line for line in environment["pip"] if not line.startswith("--")])
-    assert listed == {name: constraints[name] for name in DIRECT}
+    users = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["networks"]]
+    wanted = pins_of(users) if environment["file"] == "environment.yml" else DIRECT.keys()
+    assert listed == {name: constraints[name] for name in wanted}
     assert "--constraint constraints.txt" in environment["pip"]
     assert environment["pip"][-1] == "--editable ."
 
@@ -131,6 +138,20 @@ def test_imports_bring_only_what_they_need(statement, forbidden):
     code = f"import json, sys; {statement}; print(json.dumps(sorted(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert not forbidden & set(json.loads(result.stdout))
+
+
+def test_the_conda_recipe_asks_for_what_the_project_does():
+    import yaml
+
+    recipe = yaml.safe_load((ROOT / "recipe" / "meta.yaml").read_text())
+    assert recipe["package"]["name"] == PROJECT["name"]
+    run = {line.partition(" ")[0] for line in recipe["requirements"]["run"]}
+    assert run - {"python"} == {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
+    assert f"python {PROJECT['requires-python']}" in recipe["requirements"]["run"]
+    for text in PROJECT["dependencies"]:
+        wanted = Requirement(text)
+        line = f"{canonicalize_name(wanted.name)} {wanted.specifier}".strip()
+        assert line in recipe["requirements"]["run"]
 
 
 def test_the_citation_is_readable_and_of_this_version():
