@@ -140,11 +140,12 @@ def _shown_model(parameters: Mapping[str, Any]) -> str | None:
     described = dict(parameters["model"])
     if parameters["estimator"]["name"] != "adam" or "score" not in described:
         return None
-    numbers = dict(described.pop("score"))
-    name, plain = numbers.pop("name"), ("inputs", "V", "L", "sigma_w", "sigma_g", "kappa")
+    given, plain = dict(described.pop("score")), ("inputs", "V", "L", "sigma_w", "sigma_g", "kappa")
+    name = given["name"]
     if name not in LABELS or set(described) != {"P", *plain}:  # masks, encodings, token laws, key dimensions
         return None
-    words = (name, *numbers.values(), *(described[field] for field in plain))
+    numbers = SCORES.build(name).numbers  # in the order of the page's sliders; the archive's is another
+    words = (name, *(given[number] for number in numbers), *(described[field] for field in plain))
     return " ".join(word if isinstance(word, str) else f"{word:g}" for word in words)
 
 

@@ -96,9 +96,10 @@ def test_keyboard_moves_the_cross_and_P(page):
 
 
 def test_a_link_restores_a_state_and_names_what_it_does_not_understand(page):
-    browser = page("score=ssa&score.n=2&score.b=0.8&second=sparsemax&V=8&L=64&P=700&kappa=-1&q=3")
+    browser = page("score=ssa&score.n=2&score.b=0.8&second=sparsemax&V=8&L=64&P=700&kappa=-1&q=3&second.n=99")
     assert browser.find_element("id", "control-score").get_attribute("value") == "ssa"
-    assert "kappa = -1" in browser.find_element("id", "refused").text
+    for word in ("kappa = -1", "q = 3", "second.n = 99"):
+        assert word in browser.find_element("id", "refused").text
     model = phasekit.Model(V=8, L=64, score="ssa:n=2:b=0.8")
     assert number(summary(browser), "P*") == pytest.approx(
         phasekit.find_transitions(model).threshold("P_star"), rel=1e-4
@@ -127,25 +128,77 @@ def test_switching_the_score(page):
         assert not browser.find_elements("css selector", ".failed") or name == "linear"
 
 
-def test_downloads_and_the_python_line(page):
-    browser = page("score=ssa&score.n=2&score.b=0.8&second=none&V=8&L=64&P=700")
-    for view in ("action", "diagram-L"):
+LINES = ("ssa&score.n=2&score.b=0.8", "linear", "sparsemax&inputs=token%2Bposition&sigma_g=1.5")
+
+
+VIEWS = ("action", "course", "loss", "diagram-L", "diagram-V", "matrix", "rows")
+
+
+@pytest.mark.parametrize("score", LINES)
+def test_downloads_and_the_python_line(page, score):
+    browser = page(f"score={score}&second=none&V=8&L=64&P=700")
+    for file in browser.downloads.iterdir():
+        file.unlink()
+    shown = [view for view in VIEWS if (view, score) != ("rows", "linear")]  # linear weights don't saturate: it says so
+    for view in shown:
         cell = browser.find_element("id", f"cell-{view}-1")
         browser.execute_script("arguments[0].querySelector('details').open = true; arguments[0].scrollIntoView()", cell)
-        time.sleep(0.3)
+        time.sleep(0.2)
         python = cell.find_element("css selector", ".python").get_attribute("value")
         for button in cell.find_elements("css selector", ".actions button"):
             button.click()
         rows = list(csv.reader(saved(browser, f"phasekit-{view}.csv").read_text("utf-8").splitlines()))
-        found = eval(python, {"phasekit": phasekit})
-        if view == "action":
-            assert float(rows[1][1]) == pytest.approx(found[0], rel=1e-9)
-        else:
-            mine = {float(row[1]): float(row[2]) for row in rows if row[0].startswith("P*")}
-            theirs = found.P_star.dropna("L")
-            assert len(mine) == theirs.size > 5
-            np.testing.assert_allclose([mine[float(L)] for L in theirs.L], theirs, rtol=1e-9)
-        assert "<path" in saved(browser, f"phasekit-{view}.svg").read_text("utf-8")
+        compare(view, rows[1:], answer(python))
+        shape = "<rect" if view == "matrix" else "<path"
+        assert shape in saved(browser, f"phasekit-{view}.svg").read_text("utf-8")
+
+
+def answer(python):
+    """Run a line as one would paste it, from nothing but its own imports."""
+    first, _, last = python.rpartition("; ")
+    names = {}
+    exec(first, names)
+    return eval(last, names)
+
+
+def compare(view, rows, found):
+    """Hold what was saved of a view against what its line of Python gives."""
+    if view == "action":
+        mine = [float(row[1]) for row in rows if row[0].endswith("minimum")]
+        np.testing.assert_allclose(mine, found, rtol=1e-9)
+    elif view in ("course", "loss"):
+        theirs = {**found.order_parameters, "loss": found.loss, "coverage": found.coverage}
+        names = list(found.order_parameters) if view == "course" else ["loss", "coverage"]
+        for name in names:
+            compare_course(name, rows, found.models.parameters().P, theirs[name][:, 0])
+    elif view == "matrix":
+        np.testing.assert_allclose([float(row[1]) for row in rows], found, rtol=1e-9)
+    elif view == "rows":
+        others = [float(row[2]) for row in rows if row[0] == "weights of other keys"]
+        np.testing.assert_allclose(others, found[:, 1:].T.ravel(), rtol=1e-9, atol=1e-12)
+    else:
+        axis = view[-1]
+        for column, words in (("P_star", "P*"), ("P_x", "P×"), ("P1", "P₁"), ("P2", "P₂")):
+            mine = {float(row[1]): float(row[2]) for row in rows if row[0].startswith(words)}
+            theirs = found[column].dropna(axis) if column in found else []
+            assert len(mine) == len(theirs)
+            np.testing.assert_allclose([mine[float(x[axis])] for x in theirs], theirs, rtol=1e-9)
+
+
+def compare_course(name, rows, P, theirs):
+    """The lowest branch at the P of the line; the page adds the ends of branches."""
+    label = {"a1": "a₁, uniform pooling", "aG": "a_G, copying", "c1": "c₁, pooling", "cG": "c_G, copying"}.get(
+        name, name
+    )
+    mine = {f"{float(row[1]):.9g}": float(row[2]) for row in rows if row[0] == label}
+    np.testing.assert_allclose([mine[f"{x:.9g}"] for x in P], theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_networks_are_shown_beside_their_own_model(page):
+    browser = page("score=ssa&score.n=4&score.b=1&second=ssa&second.n=1&second.b=4&V=8&L=64&P=700")
+    shown = [len(browser.find_elements("css selector", f"#cell-course-{k} .chart .network")) for k in (1, 2)]
+    assert shown[0] > 8
+    assert shown[1] == 0
 
 
 def saved(browser, name):

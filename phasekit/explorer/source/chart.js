@@ -1,7 +1,7 @@
 // Line charts in SVG, with the table behind each. Colours are those of the style sheet, so that themes change them.
 
 const SVG = "http://www.w3.org/2000/svg";
-const CHART = { width: 460, height: 300, left: 62, right: 14, top: 12, bottom: 46 };
+const CHART = { width: 460, height: 300, left: 62, right: 14, top: 24, bottom: 46 };
 
 function svgElement(name, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, name);
@@ -67,7 +67,7 @@ function tickLabel(x, log) {
 
 /**
  * Draw a chart.
- * @param spec {title, x, y: {label, log, low, high}, series: [{name, kind: "line" | "points", look, points}], marks: [{x, label}]}
+ * @param spec {title, x, y: {label, log, low, high}, series: [{name, kind: "line" | "points", look, points}], marks: [{x, label, before: whether it stands left of x}]}
  * @returns {svg, x, y} with the scales, for what moves on top of it
  */
 function drawChart(spec) {
@@ -119,11 +119,11 @@ function drawChart(spec) {
     ),
   );
   const inside = svgElement("g", { "clip-path": `url(#${clip})` });
-  (spec.marks || []).forEach((mark, k) => {
-    inside.append(svgElement("line", { x1: x(mark.x), x2: x(mark.x), y1: top, y2: height - bottom, class: "mark" }));
-    if (mark.label)
-      inside.append(svgElement("text", { x: x(mark.x) + 3, y: top + 11 + 13 * k, class: "mark-label" }, mark.label));
-  });
+  for (const { x: at, label, before } of spec.marks || []) {
+    inside.append(svgElement("line", { x1: x(at), x2: x(at), y1: top, y2: height - bottom, class: "mark" }));
+    const side = { x: x(at) + (before ? 2 : -2), "text-anchor": before ? "end" : "start" };
+    if (label) svg.append(svgElement("text", { ...side, y: top - 6, class: "mark-label" }, label)); // above all points
+  }
   for (const series of spec.series) drawSeries(inside, series, x, y);
   svg.append(inside);
   return { svg, x, y };

@@ -232,7 +232,12 @@ function drawCell(view, second) {
         .map(([number, value]) => `, ${number} = ${written(value)}`)
         .join(""),
   });
-  const about = element("p", { className: "estimator", textContent: `Map estimator.${caveatOf(model)}` });
+  const about = element("p", {
+    className: "estimator",
+    textContent: view.exact
+      ? "Exact weights of the row: no estimator enters."
+      : `Map estimator.${caveatOf(model)}`,
+  });
   let result;
   try {
     result = view.compute(

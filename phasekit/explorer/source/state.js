@@ -67,14 +67,22 @@ function fromHash(text) {
     if (value >= low && value <= high && (!whole || Number.isInteger(value))) state[name] = value;
     else refused.push(`${name} = ${words.get(name)}`);
   }
-  const numbers = (key) =>
-    Object.fromEntries(
+  const numbers = (key) => {
+    const given = Object.fromEntries(
       [...words]
         .filter(([word]) => word.startsWith(`${key}.`))
         .map(([word, value]) => [word.slice(key.length + 1), value]),
     );
-  state.parameters = completed(state.score, numbers("score"));
-  state.secondParameters = state.second === "none" ? {} : completed(state.second, numbers("second"));
+    const used = state[key] === "none" ? {} : completed(state[key], given);
+    for (const [name, value] of Object.entries(given))
+      if (used[name] !== Number(value)) refused.push(`${key}.${name} = ${value}`);
+    return used;
+  };
+  state.parameters = numbers("score");
+  state.secondParameters = numbers("second");
+  const known = ["score", "second", "inputs", "z", ...SLIDERS.map(({ name }) => name)];
+  for (const [word, value] of words)
+    if (!known.includes(word) && !/^(score|second)\./.test(word)) refused.push(`${word} = ${value}`);
   return { state, refused };
 }
 

@@ -116,10 +116,11 @@ function linearActionCurve(model, count) {
   for (let k = 0; k <= count; k++) {
     const cG = cGs * ((2 * k) / count - 1),
       along = (s) => linearMap.jet(s - cG, cG, ...n.tail)[0];
+    // Of a pattern and its negative, which have the same action, the one with c1 + cG ≥ 0.
     let best = 0;
-    for (let i = -40; i <= 40; i++) if (along((sums * i) / 40) < along(best)) best = (sums * i) / 40;
+    for (let i = 1; i <= 40; i++) if (along((sums * i) / 40) < along(best)) best = (sums * i) / 40;
     x.push(cG);
-    S.push(along(lowestBetween(along, best - sums / 40, best + sums / 40)));
+    S.push(along(lowestBetween(along, Math.max(best - sums / 40, 0), best + sums / 40)));
   }
   return { coordinate: "cG", x, S };
 }

@@ -7,9 +7,10 @@ const VIEWS = [
   { id: "diagram-L", title: "Phase diagram: L and P", compute: diagramView("L") },
   { id: "diagram-V", title: "Phase diagram: V and P", compute: diagramView("V") },
   { id: "matrix", title: "Attention matrix", compute: matrixView },
-  { id: "rows", title: "Weights of one row, magnified", compute: rowsView },
+  { id: "rows", title: "Weights of one row, magnified", compute: rowsView, exact: true },
 ];
 const MATRIX_SIZE = 24,
+  COURSE_POINTS = 160,
   COURSE_LOOKS = ["first", "second"];
 const ORDER_LABELS = { a1: "a₁, uniform pooling", aG: "a_G, copying", c1: "c₁, pooling", cG: "c_G, copying" };
 
@@ -25,10 +26,10 @@ function rangeOfP(model) {
 
 function marksOf(found) {
   const marks = [];
-  if (found.P_star) marks.push({ x: found.P_star, label: "P*" });
+  if (found.P_star) marks.push({ x: found.P_star, label: "P*", before: true });
   if (found.spinodals) marks.push({ x: found.spinodals[0], label: "" }, { x: found.spinodals[1], label: "spinodals" });
   if (found.P_x) marks.push({ x: found.P_x, label: "P×" });
-  if (found.P1) marks.push({ x: found.P1, label: "P₁" });
+  if (found.P1) marks.push({ x: found.P1, label: "P₁", before: true });
   if (found.P2) marks.push({ x: found.P2, label: "P₂" });
   return marks;
 }
@@ -40,10 +41,6 @@ function actionView(model) {
   const shift = Math.min(...curve.S, ...states.map((state) => state.action)),
     pairs = curve.x.map((x, k) => [x, curve.S[k] - shift]);
   const place = (state) => [state.order[key], state.action - shift];
-  const mirrored =
-    model.score === "linear"
-      ? states.filter((state) => state.order[key] !== 0).map((state) => [-state.order[key], state.action - shift])
-      : [];
   const best = lowest(states.filter((state) => state.stable)),
     others = states.filter((state) => state.stable && state !== best);
   const ends = [Math.min(...curve.x), Math.max(...curve.x)];
@@ -67,14 +64,14 @@ function actionView(model) {
         kind: "points",
         look: "lowest",
         radius: 5,
-        points: [place(best), ...mirrored.slice(0, 1)],
+        points: [place(best)],
       },
       {
         name: "other minimum",
         kind: "points",
         look: "other",
         radius: 4.5,
-        points: [...others.map(place), ...mirrored.slice(1)],
+        points: others.map(place),
       },
       {
         name: "saddle point",
@@ -85,8 +82,13 @@ function actionView(model) {
       },
     ].filter((series) => series.points.length),
   };
-  const python = `phasekit.find_minima(${pythonModel(model)}).action`;
-  return { spec, python, rows: stateRows(states) };
+  const python = `import phasekit; phasekit.find_minima(${pythonModel(model)}).action`;
+  const names = orderNames(model),
+    rows = stateRows(states);
+  curve.x.forEach((x, k) => rows.push(["curve", curve.S[k], ...names.map((name) => (name === key ? x : "")), "", ""]));
+  const note =
+    model.score === "linear" ? "At each c_G the best c₁ with c₁ + c_G ≥ 0, so that a minimum of higher action can lie a little above the curve; (−c₁, −c_G) has the same action." : "";
+  return { spec, python, rows, note };
 }
 
 function stateRows(states) {
@@ -107,7 +109,7 @@ function stateRows(states) {
 function courseView(what) {
   return (model) => {
     const [low, high] = rangeOfP(model),
-      parts = branches(model, low, high);
+      parts = branches(model, low, high, COURSE_POINTS);
     const lines =
       what === "order"
         ? orderNames(model).map((name) => ({ label: ORDER_LABELS[name], name, value: (state) => state.order[name] }))
@@ -151,7 +153,8 @@ function courseView(what) {
       series,
       marks: marksOf(transitions(model)),
     };
-    return { spec, moves: "P", python: `phasekit.find_transitions(${pythonModel(model, "no P")}).values` };
+    const grid = `${pythonModel(model, "no P")}.grid(P=np.geomspace(${low}, ${high}, ${COURSE_POINTS}))`;
+    return { spec, moves: "P", python: `import numpy as np, phasekit; phasekit.find_minima(${grid})` };
   };
 }
 
@@ -242,12 +245,13 @@ function diagramView(axis) {
       : lines.done
         ? ""
         : "Computing …";
-    return { spec, cross: axis, python: `phasekit.transition_table(${grid})`, note };
+    return { spec, cross: axis, python: `import phasekit; phasekit.transition_table(${grid})`, note };
   };
 }
 
 function matrixView(model) {
-  const state = minima(model)[0],
+  const [pooling, copying] = orderNames(model),
+    state = minima(model)[0],
     weights = attention(model, state, MATRIX_SIZE),
     size = weights.length,
     all = weights.flat();
@@ -297,7 +301,7 @@ function matrixView(model) {
     svg,
     rows,
     note: model.L > size ? `The first ${size} of ${model.L} positions.` : "",
-    python: `phasekit.find_minima(${pythonModel(model)}).order_parameters`,
+    python: `import phasekit; a = phasekit.find_minima(${pythonModel(model)}).branch(0)["order_parameters"]; a["${pooling}"] / ${model.L} + a["${copying}"], a["${pooling}"] / ${model.L}`,
   };
 }
 
@@ -329,8 +333,6 @@ function rowsView(model, ready, state) {
         z.map((x) => lambda * x),
       ),
     );
-  const floor = 1e-8,
-    positive = (y) => (y > floor ? y : NaN);
   const mass = weights.map((row) => row.reduce((sum, w, j) => sum + (j === winner ? 0 : w), 0)),
     bounds = lambdas.map((lambda) => massBounds(model.score, model.parameters, z, lambda));
   const series = [
@@ -338,7 +340,7 @@ function rowsView(model, ready, state) {
       name: "mass off the winner",
       kind: "line",
       look: "first",
-      points: lambdas.map((lambda, k) => [lambda, positive(mass[k])]),
+      points: lambdas.map((lambda, k) => [lambda, mass[k]]),
     },
   ];
   z.forEach((x, j) => {
@@ -347,7 +349,7 @@ function rowsView(model, ready, state) {
         name: "weights of other keys",
         kind: "line",
         look: "third",
-        points: lambdas.map((lambda, k) => [lambda, positive(weights[k][j])]),
+        points: lambdas.map((lambda, k) => [lambda, weights[k][j]]),
       });
   });
   if (bounds[0])
@@ -356,12 +358,12 @@ function rowsView(model, ready, state) {
         name: `bounds of the mass (theorem ${bounds[0].theorem})`,
         kind: "line",
         look: "second metastable",
-        points: lambdas.map((lambda, k) => [lambda, positive(bounds[k][side])]),
+        points: lambdas.map((lambda, k) => [lambda, bounds[k][side]]),
       });
   const spec = {
     title: "Weights of a row as its logits grow",
     x: { label: "magnification λ of the logits", log: true, low: 0.1, high: 1000 },
-    y: { label: "weight", log: true, low: floor, high: 1 },
+    y: { label: "weight", log: true, low: 1e-8, high: 1 },
     series,
   };
   const numbers = Object.entries(model.parameters)
@@ -373,6 +375,6 @@ function rowsView(model, ready, state) {
   return {
     spec,
     note,
-    python: `phasekit.scores.get_score("${model.score}${numbers}").rows(10.0 * torch.tensor([[${z.join(", ")}]], dtype=torch.float64))`,
+    python: `import numpy as np, torch, phasekit; phasekit.get_score("${model.score}${numbers}").rows(torch.tensor(np.geomspace(0.1, 1000, ${count})[:, None] * [${z.join(", ")}]))`,
   };
 }
