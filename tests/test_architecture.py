@@ -18,7 +18,7 @@ STOREYS = (
     ("model", "derivations", "attention"),
     ("theory", "tasks", "saturation"),
     ("heads", "transformers"),
-    ("samplers",),
+    ("samplers", "language"),
     ("evidence",),
     ("runs",),
     ("measure",),
