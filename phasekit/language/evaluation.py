@@ -18,8 +18,8 @@ from phasekit.language.likelihood import BATCH, scorers
 from phasekit.language.pairs import TIE, Paradigm, score_pairs
 from phasekit.language.perplexity import Perplexity, perplexity
 
-#: First words of the names under which arrays are kept; then the score or the unit, then the paradigm or the text.
-_PAIRS, _NATS, _TOKENS = "pairs", "nats", "tokens"
+#: First words of the names under which arrays are kept: "right SCORE PARADIGM", "text NAME", "text NAME LENGTH".
+_RIGHT, _TEXT = "right", "text"
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Evaluation:
     pairs : score to paradigm to array, shape (pairs,)
         1 for each pair that is judged rightly, ½ for a tie, 0 for the others.
     texts : name to Perplexity
+        Behind the name of a text that was cut into blocks stands their length: "held out 128".
     """
 
     pairs: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
@@ -49,10 +50,9 @@ class Evaluation:
         """Return all of it as small arrays by name, for a store or a file; :meth:`of` takes them back."""
         found: dict[str, NDArray[Any]] = {}
         for score, paradigms in self.pairs.items():
-            found |= {f"{_PAIRS} {score} {name}": (2 * x).astype(np.uint8) for name, x in paradigms.items()}
+            found |= {f"{_RIGHT} {score} {name}": right.astype(np.float16) for name, right in paradigms.items()}
         for name, text in self.texts.items():
-            found[f"{_NATS} {text.unit} {name}"] = text.nats.astype(np.float32)
-            found[f"{_TOKENS} {text.unit} {name}"] = text.tokens.astype(np.uint32)
+            found[f"{_TEXT} {name}"] = np.stack([text.nats, text.tokens]).astype(np.float32)
         return found
 
     @classmethod
@@ -60,13 +60,13 @@ class Evaluation:
         """Return the evaluation in these arrays; others among them are left alone."""
         found = cls()
         for key, values in arrays.items():
-            what, _, rest = key.partition(" ")
-            kind, _, name = rest.partition(" ")
-            if what == _PAIRS:
-                found.pairs.setdefault(kind, {})[name] = values / 2
-            elif what == _NATS:
-                tokens = arrays[f"{_TOKENS} {kind} {name}"].astype(np.int64)
-                found.texts[name] = Perplexity(values.astype(float), tokens, kind)
+            what, _, name = key.partition(" ")
+            if what == _RIGHT:
+                score, _, paradigm = name.partition(" ")
+                found.pairs.setdefault(score, {})[paradigm] = values.astype(float)
+            elif what == _TEXT:
+                unit = "block" if name.rpartition(" ")[2].isdigit() else "document"
+                found.texts[name] = Perplexity(values[0].astype(float), values[1].astype(np.int64), unit)
         return found
 
     def save(self, file: Path) -> None:
@@ -128,7 +128,7 @@ def examine(
             found.pairs.setdefault(score, {})[paradigm.name] = score_pairs(scorer, paradigm)
     for name, documents in (texts or {}).items():
         for length in lengths or (None,):
-            label = name if length is None else f"{name} in blocks of {length}"
+            label = name if length is None else f"{name} {length}"
             tell(label)
             found.texts[label] = perplexity(model, tokenizer, documents, length=length, batch=batch)
     return found

@@ -21,7 +21,7 @@ def test_what_is_examined_is_what_the_parts_say(build, tokenizer, zorro, tmp_pat
         for paradigm in paradigms:
             np.testing.assert_array_equal(found.pairs[score][paradigm.name], score_pairs(scorer, paradigm))
         assert found.ties(score) == 0
-    assert list(found.texts) == (["a text in blocks of 8", "a text in blocks of 16"] if lengths else ["a text"])
+    assert list(found.texts) == (["a text 8", "a text 16"] if lengths else ["a text"])
     for length, text in zip(lengths or (None,), found.texts.values(), strict=True):
         assert text.value == pytest.approx(perplexity(model, tokenizer, SENTENCES, length=length).value)
     found.save(tmp_path / "evaluation.npz")
