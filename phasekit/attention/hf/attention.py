@@ -11,7 +11,7 @@ from transformers.utils.output_capturing import _active_collector
 
 from phasekit.attention.attention import run
 from phasekit.attention.call import alike, read_call
-from phasekit.attention.hf.parameters import PARAMETERS, registered
+from phasekit.attention.hf.parameters import PARAMETERS, Learn, registered
 from phasekit.attention.paths import choose_path
 from phasekit.errors import InputError
 from phasekit.scores import Score
@@ -23,7 +23,7 @@ REFUSED = {"softcap": "a soft cap on logits", "s_aux": "attention sinks"}
 
 def attend(
     score: Score,
-    learn: bool,
+    learn: Learn,
     module: nn.Module,
     query: Tensor,
     key: Tensor,
@@ -40,7 +40,7 @@ def attend(
     Parameters
     ----------
     score : Score
-    learn : bool
+    learn : bool or "layer"
         Whether the module holds parameters of the score. A module that was built for another score of the same name
         keeps that one.
     module : nn.Module

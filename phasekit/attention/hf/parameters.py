@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 from transformers import PreTrainedModel
@@ -22,6 +22,12 @@ PARAMETERS = "score_norm"
 OWN = "score_registered"
 #: The entry of a saved configuration that says which score the model was trained with.
 RECORD = "phasekit_score"
+#: Its entry that says whether the score's parameters are one set for each layer ("layer"), or not learned ("no").
+HOW_LEARNED = "learned"
+
+
+#: Whether a score's parameters are learned: for each head, one set for each layer, or not at all.
+Learn = bool | Literal["layer"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Registered:
 
     name: str
     score: Score
-    learn: bool
+    learn: Learn
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _arrive, (self.name, self.score, self.learn)
@@ -50,7 +56,7 @@ def registered(module: Any) -> Registered | None:
     return own if own is not None and own.name == name else REGISTERED.get(str(name))
 
 
-def _arrive(name: str, score: Score, learn: bool) -> Registered:
+def _arrive(name: str, score: Score, learn: Learn) -> Registered:
     from phasekit.attention.hf.registration import register
 
     if name not in REGISTERED:
@@ -59,7 +65,7 @@ def _arrive(name: str, score: Score, learn: bool) -> Registered:
 
 
 def attach(model: PreTrainedModel) -> int:
-    """Give every attention module that runs a registered score parameters of its own, one set for each head.
+    """Give every attention module that runs a registered score parameters of its own: for each head, or for all.
 
     Models built after :func:`phasekit.attention.hf.register` have them already. Call this after
     ``model.set_attn_implementation("ssa")``, before an optimiser is made.
@@ -87,7 +93,7 @@ def attach(model: PreTrainedModel) -> int:
         setattr(module, OWN, own)
         if not own.learn:
             continue
-        parameters = score.make_parameters(_heads(module))
+        parameters = score.make_parameters(1 if own.learn == "layer" else _heads(module))
         like = next(module.parameters())
         setattr(module, PARAMETERS, parameters if like.is_meta else parameters.to(like.device))
         created += 1
@@ -165,9 +171,15 @@ def _check_record(model: PreTrainedModel) -> None:
             )
             raise InputError("attn_implementation", name, f"{allowed}, or delete {RECORD} from its config.json")
         score = REGISTERED[name].score
-        if _fixed(score.describe(), score) != _fixed(record, score):
-            raise InputError("attn_implementation", name, f"stands for {score.describe()}, the checkpoint has {record}")
+        own = {**score.describe(), **(_how_learned(REGISTERED[name]) if HOW_LEARNED in record else {})}
+        if _fixed(own, score) != _fixed(record, score):
+            raise InputError("attn_implementation", name, f"stands for {own}, the checkpoint has {record}")
         delattr(config, RECORD)
+
+
+def _how_learned(own: Registered) -> dict[str, str]:
+    """Return what a record says beside the score, unless each head has parameters that are learned."""
+    return {} if own.learn is True else {HOW_LEARNED: own.learn or "no"}
 
 
 def _fixed(description: dict[str, Any], score: Score) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from phasekit.attention.hf.attention import attend, visible
-from phasekit.attention.hf.parameters import REGISTERED, Registered, attach, initialise, recorded
+from phasekit.attention.hf.parameters import REGISTERED, Learn, Registered, attach, initialise, recorded
 from phasekit.errors import InputError
 from phasekit.scores import Score, ScoreParameters, get_score, names
 
 
-def register(score: Score | str | None = None, name: str | None = None, *, learn: bool = True) -> list[str]:
+def register(score: Score | str | None = None, name: str | None = None, *, learn: Learn = True) -> list[str]:
     """Make a score, or all of them, usable as ``attn_implementation`` of any model that uses the attention interface.
 
     Models built from then on create the score's parameters for every layer and head, and save and load them with their
@@ -28,8 +28,9 @@ def register(score: Score | str | None = None, name: str | None = None, *, learn
     name : str, optional
         The name to use; the score's own if left out. A name that transformers uses already gets ``phasekit-`` in front.
         Registering a name of ours again replaces the score for models built later.
-    learn : bool
-        Whether the score's parameters are learned, or stay at the fields.
+    learn : bool or "layer"
+        Whether the score's parameters are learned, one set for each head or one for all heads of a layer, or stay at
+        the fields.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def register(score: Score | str | None = None, name: str | None = None, *, learn
     return [_register(score, score.name if name is None else name, learn)]
 
 
-def _register(score: Score, name: str, learn: bool) -> str:
+def _register(score: Score, name: str, learn: Learn) -> str:
     if not name or "/" in name or "|" in name or "flash" in name:
         raise InputError("name", name, "must be a plain name: no '/', no '|', no 'flash'")
     taken = {"eager", *ALL_ATTENTION_FUNCTIONS.valid_keys()} - REGISTERED.keys()

@@ -17,6 +17,7 @@ PROCEDURES: Registry[Procedure] = Registry(
         "hmc": "phasekit.runs.procedures.sampled:HMCNetworks",
         "hysteresis": "phasekit.runs.procedures.hysteresis:Hysteresis",
         "icl": "phasekit.runs.procedures.icl:InContextLearning",
+        "language": "phasekit.runs.procedures.language:LanguageTraining",
         "langevin": "phasekit.runs.procedures.sampled:LangevinNetworks",
         "sgld": "phasekit.runs.procedures.sampled:SGLDNetworks",
         "theory": "phasekit.runs.procedures.theory:TheoryMinima",

@@ -125,8 +125,8 @@ class InContextLearning(Procedure, Training):
         learned = learned_values(model)
         arrays: dict[str, Any] = {
             "errors": np.stack([evaluation.errors["network"] for _, evaluation in tested]).astype(np.float32),
-            "loss": _averaged(history.loss),
-            "gradient_norm": _averaged(history.gradient_norm),
+            "loss": averaged(history.loss),
+            "gradient_norm": averaged(history.gradient_norm),
             "watched_at": history.watched_at,
             **{f"watched_{name}": values for name, values in history.watched.items()},
             **{
@@ -159,7 +159,7 @@ class InContextLearning(Procedure, Training):
         }
 
 
-def _averaged(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def averaged(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return means of consecutive numbers; the last group may be smaller."""
     starts = np.arange(0, len(values), _KEPT_EVERY)
     sums = np.add.reduceat(values.astype(float), starts)
