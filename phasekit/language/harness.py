@@ -106,10 +106,12 @@ def run_tasks(
     with _quiet(), examined(model):
         import lm_eval
 
+        manager, loaded = _loaded(tasks)
         wrapper = _carried(model, tokenizer, batch, longest(model) if length is None else length)
         found = lm_eval.simple_evaluate(
             wrapper,
-            tasks=_loaded(tasks),
+            tasks=loaded,
+            task_manager=manager,
             num_fewshot=shots,
             limit=most,
             bootstrap_iters=1000,
@@ -121,8 +123,8 @@ def run_tasks(
     return [_result(found, task, int(wrapper.max_length)) for task in found["samples"]]
 
 
-def _loaded(tasks: Sequence[str | Path]) -> list[Any]:
-    """Return tasks with their data.
+def _loaded(tasks: Sequence[str | Path]) -> tuple[Any, list[Any]]:
+    """Return the harness's keeper of tasks, and the tasks with their data.
 
     Raises
     ------
@@ -137,14 +139,15 @@ def _loaded(tasks: Sequence[str | Path]) -> list[Any]:
             raise InputError("task", file, "no such file")
     names = [str(task) for task in tasks]
     try:
-        found = TaskManager(include_defaults=len(files) < len(tasks)).load(names)
+        manager = TaskManager(include_defaults=len(files) < len(tasks))  # reading all that it comes with takes seconds
+        found = manager.load(names)
     except Exception as error:
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
         reason = (str(cause).strip("'\" ").splitlines() or ["no reason given"])[0]
         raise InputError("tasks", ", ".join(names), f"{type(cause).__name__}: {reason}") from error
-    return list(found["tasks"].values())
+    return manager, list(found["tasks"].values())
 
 
 def _carried(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch: int, length: int | None) -> Any:

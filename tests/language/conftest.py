@@ -10,12 +10,11 @@ import torch
 
 pytest.importorskip("transformers")
 
-import tokenizers
 import transformers
 
 import phasekit.attention.hf
+from phasekit.language.tokenizer import train_tokenizer, wrapped
 
-SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"}
 SENTENCES = (
     "the grey cat sleeps .",
     "the grey cats sleep on the warm stone .",
@@ -41,9 +40,7 @@ POSITIONS = 48
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    bpe = tokenizers.ByteLevelBPETokenizer(add_prefix_space=True)
-    bpe.train_from_iterator(SENTENCES, vocab_size=300, special_tokens=list(SPECIAL.values()), show_progress=False)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, **SPECIAL)
+    return wrapped(train_tokenizer(SENTENCES, 300))
 
 
 @pytest.fixture
