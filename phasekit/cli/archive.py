@@ -133,6 +133,7 @@ def _numbers(one: Checked) -> dict[str, Any]:
     counts = {name: one.total(name) for name in ("identical", "members", "elsewhere", "unmixed")}
     largest = {"largest_relative": one.largest("relative"), "largest_sigmas": one.largest("sigmas")}
     again = {"archived": one.tasks, "computed_again": len(one.comparisons), "too_long": one.too_long}
+    again["unavailable"] = one.unavailable
     return {"archive": one.file, **again, **counts, **largest, "seconds": one.seconds}
 
 
@@ -143,13 +144,16 @@ def _print(checked: list[Checked], seed: int, wrong: dict[str, str]) -> None:
         "seconds": "seconds",
     }  # fmt: skip
     rows = [_numbers(one) for one in checked]
-    again, too_long = (sum(row[name] for row in rows) for name in ("computed_again", "too_long"))
+    again, too_long, lacking = (
+        sum(row[name] for row in rows) for name in ("computed_again", "too_long", "unavailable")
+    )
     sigmas = max((row["largest_sigmas"] for row in rows if row["largest_sigmas"] == row["largest_sigmas"]), default=0.0)
     notes = [
         f"{again} tasks computed again (seed {seed}), {len(wrong)} disagree; largest deviation {sigmas:.1f} standard "
         "errors",
         "largest: relative deviation of networks; in errors: of averages over chains, in standard errors",
         f"{too_long} tasks take too long for this check" if too_long else "",
+        f"{lacking} tasks need something that isn't here, a text say" if lacking else "",
         *(f"{task}: {why}" for task, why in wrong.items()),
     ]
     table = [(row["archive"].removesuffix(".nc"), *(row[name] for name in columns)) for row in rows]

@@ -51,10 +51,6 @@ class Batch:
         arrays = (self.inputs, self.visible, self.targets, self.counts)
         return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()
 
-    def rows(self, part: slice) -> Batch:
-        """Return some of its examples."""
-        return Batch(self.inputs[part], self.visible[part], self.targets[part], self.counts[part])
-
 
 class Masking(Description):
     """What an encoder has to guess (J. Devlin et al., arXiv:1810.04805).

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -42,19 +43,22 @@ class Predictor(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, inputs: Tensor, visible: Tensor, counts: Tensor) -> Tensor:
-        """Return logits, shape (places that count, vocabulary), of tokens (examples, tokens)."""
+    def forward(self, inputs: Tensor, visible: Tensor, places: Tensor) -> Tensor:
+        """Return logits, shape (places, vocabulary), of tokens (examples, tokens), at places counted through all."""
         hidden = self.model.base_model(input_ids=inputs, attention_mask=visible, use_cache=False)[0]
-        logits: Tensor = self.model.lm_head(hidden[counts])
+        logits: Tensor = self.model.lm_head(hidden.flatten(0, 1)[places])
         return logits
 
 
 def loss_of(network: nn.Module, batch: Batch, device: torch.device) -> Tensor:
     """Return the mean cross-entropy of a batch in nats, over the places that count."""
-    inputs, visible, counts, targets = (
-        torch.from_numpy(array).to(device) for array in (batch.inputs, batch.visible, batch.counts, batch.targets)
+    places = np.flatnonzero(batch.counts)
+    inputs, visible, where, targets = (
+        torch.from_numpy(array).to(device)
+        for array in (batch.inputs, batch.visible, places, batch.targets.flatten()[places])
     )
-    return functional.cross_entropy(network(inputs, visible.long(), counts).float(), targets[counts])
+    logits: Tensor = network(inputs, visible.long(), where)
+    return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets)
 
 
 def training_batch(subject: LanguageModel, text: Prepared, settings: Training, seed: int, order: OrderKind) -> BatchAt:

@@ -142,7 +142,7 @@ def recorded(model: PreTrainedModel) -> Iterator[None]:
     """
     modules = [(module, own) for module in _attention_modules(model) if (own := registered(module)) is not None]
     for module, own in modules:
-        setattr(module.config, RECORD, own.score.describe())
+        setattr(module.config, RECORD, {**own.score.describe(), **_how_learned(own)})
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ import numpy as np
 from phasekit.errors import InputError
 from phasekit.runs.archive.compare import Comparison, compare
 from phasekit.runs.archive.file import Archive, read_archive
-from phasekit.runs.procedures import Workplace
+from phasekit.runs.procedures import Procedure, Workplace
 from phasekit.runs.store.store import Finished
 from phasekit.runs.sweeps.description import load_sweep
 from phasekit.runs.sweeps.task import Task
@@ -44,6 +44,7 @@ class Checked:
     file : its name
     tasks : archived
     too_long : that took too long when they were archived to be computed again here
+    unavailable : that need something which isn't here, a text say
     comparisons : of the tasks that were computed again, by id
     failed : errors of tasks that failed now, by id
     seconds : processor time of all
@@ -52,6 +53,7 @@ class Checked:
     file: str
     tasks: int
     too_long: int = 0
+    unavailable: int = 0
     comparisons: dict[str, Comparison] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
@@ -164,7 +166,10 @@ def _jobs(
         tasks = {name: Task.from_parameters(task.parameters) for name, task in archive.tasks.items()}
         short = [name for name in sorted(tasks) if _seconds(archive.tasks[name]) <= longest]
         checked[file].too_long = len(tasks) - len(short)
-        chosen = random.permutation(np.array(short, dtype=object))[: int(np.ceil(share * len(tasks)))]
+        works = {case: _works(*case) for case in {(tasks[name].procedure, tasks[name].model) for name in short}}
+        able = [name for name in short if works[tasks[name].procedure, tasks[name].model]]
+        checked[file].unavailable = len(short) - len(able)
+        chosen = random.permutation(np.array(able, dtype=object))[: int(np.ceil(share * len(tasks)))]
         alike = families([tasks[name] for name in chosen])
         parts = [family[k : k + _TOGETHER] for family in alike for k in range(0, len(family), _TOGETHER)]
         waiting[file] = [parts[k] for k in random.permutation(len(parts))]
@@ -175,6 +180,14 @@ def _jobs(
                 part = parts.pop()
                 archived = tuple(archives[file].tasks[task.id] for task in part)
                 yield Job(str(file), tuple(part), archived, threads)
+
+
+def _works(procedure: Procedure, model: Any) -> bool:
+    try:
+        procedure.require(model)
+    except InputError:
+        return False
+    return True
 
 
 def _seconds(task: Finished) -> float:

@@ -140,6 +140,12 @@ class Procedure(Description, ABC):
     def check(self, model: Any) -> None:
         """Raise InputError if the procedure can't do this model, before any work is spent."""
 
+    def require(self, model: Any) -> None:
+        """Raise InputError if what computing needs, and no description holds, isn't here: a text, say.
+
+        Not asked for tasks whose results are there already.
+        """
+
     def operations(self, model: Any) -> float:
         """Return about how many multiplications a task takes: to put the longest first."""
         return 1.0

@@ -81,12 +81,16 @@ class LanguageTraining(Procedure, Training):
         return self.model_copy(update=changes)
 
     def check(self, model: LanguageModel) -> None:
+        if not model.corpus.held_out:
+            raise InputError("held_out", model.corpus.held_out, "must be above 0: models are examined on what is")
+        if self.lengths and model.kind == "encoder":
+            raise InputError("lengths", self.lengths, "encoders see sentences, not blocks; leave it out")
+
+    def require(self, model: LanguageModel) -> None:
         text = prepare(model.corpus)
         model.examples_of(text.train)
         if not len(text.held_out):
-            raise InputError("held_out", model.corpus.held_out, "no document was held out")
-        if self.lengths and model.kind == "encoder":
-            raise InputError("lengths", self.lengths, "encoders see sentences, not blocks; leave it out")
+            raise InputError("held_out", model.corpus.held_out, "so small that no document was held out")
         self._paradigms()
         for other in self.texts:
             next(documents(other))

@@ -52,6 +52,11 @@ def run_sweep(
         Run tasks again that failed before.
     save_every : float
         Seconds between two checkpoints of long ensembles.
+
+    Raises
+    ------
+    InputError
+        If what is missing needs something that isn't here, a text say.
     """
     return _Run(sweep, tasks, store, backend, monitor, device, fail_fast, save_every).run(retry_failed)
 
@@ -98,6 +103,11 @@ class _Run:
         return self.summary
 
     def _compute(self) -> None:
+        there = self.store.names() | self.store.failed()
+        for procedure, model in {
+            (task.procedure, task.model) for name, task in self.tasks.items() if name not in there
+        }:
+            procedure.require(model)
         plans = self.planner.plans()
         self.parameters = {task: found for plan in plans for task, found in plan.parameters.items()}
         groups = [group for plan in plans for group in plan.groups]
