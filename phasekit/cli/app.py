@@ -27,6 +27,7 @@ from phasekit.cli import (
     transitions,
 )
 from phasekit.cli.examples import add_examples
+from phasekit.cli.lm import lm
 from phasekit.cli.output import write
 
 _STATUS = (
@@ -79,6 +80,7 @@ app.command()(figures.figures)
 app.command()(check_device.check_device)
 app.add_typer(archive.archive, name="archive")
 app.add_typer(evidence.evidence, name="evidence")
+app.add_typer(lm, name="lm")
 
 
 @app.command()
