@@ -91,6 +91,46 @@ class SlowCount(Probe):
         return [Outcome({"began": np.array([begin]), "ended": np.array([100])}) for _ in cases]
 
 
+class Paced(Probe):
+    """Take so many seconds as the file ``pace`` in the working folder says: settings are part of a task's id."""
+
+    name: ClassVar[str] = "tests.runs.probes:Paced"
+
+    def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
+        outcomes = super().run(cases, place)
+        self.wait(1)
+        return outcomes
+
+    def wait(self, share: float) -> None:
+        pace = Path("pace")
+        time.sleep(share * float(pace.read_text()) if pace.exists() else 0.0)
+
+
+class Walk(Paced):
+    """Walk forty steps, saving after each; the end depends on every step, and the log says where it began."""
+
+    name: ClassVar[str] = "tests.runs.probes:Walk"
+
+    def run(self, cases: Sequence[Case], place: Workplace) -> list[Outcome]:
+        import torch
+
+        assert place.checkpoint is not None
+        way, begin = [0.0] * len(cases), 0
+        if place.checkpoint.exists():
+            saved = load_checkpoint(place.checkpoint, {})
+            begin, way = int(saved["count"]), saved["way"].tolist()
+        with Path(self.log).open("a") as log:
+            log.write(f"{begin}\n")
+        for count in range(begin, 40):
+            self.wait(1 / 4)
+            way = [float(np.sin(x + seed + count)) for x, (_, seed) in zip(way, cases, strict=True)]
+            state = {"count": torch.tensor(count + 1), "way": torch.tensor(way, dtype=torch.float64)}
+            save_checkpoint(place.checkpoint, {}, state)
+            if place.must_stop():
+                raise Stopped
+        return [Outcome({"way": np.array([x])}) for x in way]
+
+
 class Here(Backend):
     """Do the work in this process."""
 
@@ -104,3 +144,9 @@ def environment(_: int) -> tuple[int, str | None, str]:
     """Return what a worker was given; take long enough for every worker to get one."""
     time.sleep(0.3)
     return os.getpid(), os.environ.get("CUDA_VISIBLE_DEVICES"), os.environ["OMP_NUM_THREADS"]
+
+
+def terminated(_: int) -> int:
+    """Send this process what a batch system sends all processes of a job that it ends."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    return os.getpid()

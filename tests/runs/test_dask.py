@@ -126,6 +126,35 @@ def test_a_scheduler_that_goes_while_tasks_run(capfd):
     assert capfd.readouterr().err == "", "one line says it; Dask's tracebacks would hide it"
 
 
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_connection_that_is_lost_while_a_result_is_fetched(cluster, monkeypatch, lives):
+    """If the scheduler lives, it is asked again; else that is said, rather than what the socket said."""
+    from distributed import Future
+    from distributed.comm.core import CommClosedError
+
+    lost, fetch = [], Future.result
+
+    def result(future, *arguments):
+        if not lost:
+            lost.append(future)
+            raise CommClosedError("Connection reset by peer")
+        return fetch(future, *arguments)
+
+    def count():
+        if lost and not lives:
+            raise InputError("scheduler", "there", "has gone")
+        return 2
+
+    monkeypatch.setattr(Future, "result", result)
+    monkeypatch.setattr(cluster, "_count", count)
+    results = cluster.map(abs, [-1, -2, -3])
+    if lives:
+        assert sorted(results) == [1, 2, 3]
+    else:
+        with pytest.raises(InputError, match="has gone"):
+            list(results)
+
+
 def test_work_waits_for_a_worker_as_long_as_the_scheduler_lives():
     """A job may stand in a queue for hours before there is the first worker; later ones are counted too."""
     with dask_cluster(0) as address:

@@ -19,7 +19,7 @@ from phasekit.runs.work.progress import Shown, watching
 from phasekit.runs.work.summary import Summary
 from phasekit.runs.work.worker import _run
 from tests.runs.conftest import ROOT
-from tests.runs.probes import Probe, environment
+from tests.runs.probes import Probe, environment, terminated
 
 # --- GPUs
 
@@ -69,6 +69,14 @@ def test_more_processes_than_devices_and_no_device_at_all(monkeypatch):
     backend = LocalProcesses(1, device="auto")
     assert backend.gpus == []
     backend.close()
+
+
+# --- signals
+
+
+def test_workers_leave_it_to_their_runner_what_a_signal_means(workers):
+    """SLURM sends SIGTERM to all processes of a job; workers that died of it had nothing saved."""
+    assert len(list(workers.map(terminated, range(4)))) == 4
 
 
 # --- sizes of ensembles

@@ -206,6 +206,7 @@ class DaskCluster(Backend):
 
     def map(self, function: Callable[[Job], R], jobs: Iterable[Job]) -> Iterator[R]:
         import distributed
+        from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
 
         jobs = iter(jobs)
@@ -232,6 +233,11 @@ class DaskCluster(Backend):
                 culprits.append(job)
             except CancelledError:
                 raise InputError("scheduler", self.scheduler, _GONE) from None
+            except CommClosedError:  # while the result was fetched
+                self._count()  # raises if the scheduler has gone; else it is asked again
+                handed_out[future.key] = job
+                waiting.add(future)
+                continue
             else:
                 yield result
             submit()

@@ -35,7 +35,10 @@ def prepare(runner: int, threads: int, gpus: Sequence[str], slots: str) -> None:
     slots : path
         Folder for the locks that say which process has which device.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the runner decides
+    # Ctrl-C reaches all processes of a terminal, and SIGTERM from a batch system all of a job. The runner decides: its
+    # workers save what they have, and end when it does.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     limit_threads(threads)
     if gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = take_gpu(gpus, Path(slots))
