@@ -37,7 +37,7 @@ def run(
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option("--threads", help="Threads of each (default: cores / jobs, up to OMP_NUM_THREADS)."),
+        typer.Option("--threads", help="Threads that each may have (default: cores / jobs, up to OMP_NUM_THREADS)."),
     ] = None,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda, or auto (GPUs where there are any).")] = "cpu",
     backend: Annotated[str, typer.Option("--backend", help="local (joblib) or dask.")] = "local",

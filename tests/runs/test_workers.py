@@ -1,9 +1,11 @@
 """How workers are set up and shared out: threads, GPUs (made-up ones), sizes of ensembles, and what progress says."""
 
+import os
 import subprocess
 import sys
 
 import pytest
+import torch
 
 from phasekit.errors import InputError
 from phasekit.model import Model
@@ -12,14 +14,21 @@ from phasekit.runs.procedures import Workplace
 from phasekit.runs.procedures.sampled import HMCNetworks, SGLDNetworks
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work import calibrate as module
+from phasekit.runs.work import processes
 from phasekit.runs.work.backends import LocalProcesses
 from phasekit.runs.work.calibrate import LONGEST, Speed, Trial, calibrate, choose, cost, families
-from phasekit.runs.work.processes import take_gpu, visible_gpus, workers_and_threads
+from phasekit.runs.work.processes import (
+    THREAD_VARIABLES,
+    limit_threads,
+    take_gpu,
+    visible_gpus,
+    workers_and_threads,
+)
 from phasekit.runs.work.progress import Shown, watching
 from phasekit.runs.work.summary import Summary
-from phasekit.runs.work.worker import _run
+from phasekit.runs.work.worker import Job, _run
 from tests.runs.conftest import ROOT
-from tests.runs.probes import Probe, environment, terminated
+from tests.runs.probes import Here, Probe, environment, terminated
 
 # --- GPUs
 
@@ -35,6 +44,7 @@ def test_devices_that_are_named_already_are_respected(monkeypatch, value, found)
 @pytest.mark.slow
 def test_every_process_gets_a_device_of_its_own(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     backend = LocalProcesses(device="cuda", threads=3)
     try:
         assert (backend.workers, backend.gpus) == (2, ["4", "7"])
@@ -170,7 +180,9 @@ def test_a_cost_that_cannot_be_told_is_no_cost_of_zero():
         ("1", 1, None, (1, 1)),
         ("3", 2, None, (2, 3)),
         ("64", 2, None, (2, 4)),
-        ("1", 2, 4, (2, 4)),  # said for this run
+        ("4", 2, 3, (2, 3)),
+        ("4", 2, 4, (2, 4)),
+        (None, 2, 16, (2, 16)),
         ("", 1, None, (1, 8)),
         ("all", 1, None, (1, 8)),
         ("0", 1, None, (1, 8)),
@@ -182,6 +194,61 @@ def test_threads_are_never_more_than_the_user_set(monkeypatch, told, jobs, threa
     if told is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", told)
     assert workers_and_threads(jobs, threads, "cpu") == expected
+
+
+def test_more_threads_than_the_user_set_are_refused(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with pytest.raises(InputError, match="OMP_NUM_THREADS allows 1"):
+        workers_and_threads(2, 4, "cpu")
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """Let this process think that it has set no threads yet; give back what it has."""
+    before = torch.get_num_threads()
+    for name in THREAD_VARIABLES:
+        monkeypatch.setenv(name, "2")
+    processes._told.cache_clear()
+    yield
+    processes._told.cache_clear()
+    torch.set_num_threads(before)
+
+
+def test_a_worker_has_no_more_threads_than_its_own_machine_says(fresh):
+    """Whoever sends it work, as through a cluster, doesn't know what its environment says."""
+    for asked, got in ((1, 1), (8, 2), (2, 2)):
+        limit_threads(asked)
+        assert (os.environ["OMP_NUM_THREADS"], torch.get_num_threads()) == (str(got), got)
+
+
+@pytest.mark.parametrize(("gain", "chosen"), [(0.5, 4), (0.9, 4), (0.97, 1), (3.0, 1)])
+def test_threads_are_chosen_by_measurement(monkeypatch, gain, chosen):
+    """An ensemble takes a second a task on one thread, and ``gain`` seconds on four."""
+    threads = [4]
+    monkeypatch.setattr(module, "limit_threads", lambda count: threads.append(count))
+    monkeypatch.setattr(module, "_run", lambda tasks, *_: len(tasks) * (gain if threads[-1] == 4 else 1.0))
+    speed = calibrate(Trial((task(),) * 2, "cpu", 4))
+    assert (speed.threads, speed.seconds) == (chosen, pytest.approx(min(1.0, gain) if chosen == 4 else 1.0))
+    assert cost([task()] * 10, threads=4) == (pytest.approx(10 * speed.seconds), [])
+    assert threads[-2:] == [1, 4]
+    assert calibrate(Trial((task(),) * 2, "cpu", 1)).threads == 1, "there is nothing to choose"
+
+
+@pytest.mark.parametrize(("measured", "given"), [(1, 1), (2, 2), (4, 4), (8, 4), (None, 4)])
+def test_an_ensemble_is_computed_with_the_threads_that_were_chosen_for_it(run, written, monkeypatch, measured, given):
+    """But with no more than this run has: another one may have planned it."""
+    jobs = []
+
+    class Recorder(Here):
+        threads = 4
+
+        def map(self, function, work):
+            return map(function, (jobs.append(job) or job for job in work))
+
+    monkeypatch.setattr("phasekit.runs.work.planning.calibrate", lambda trial: Speed(2, 1.0, {1: 1.0}, measured))
+    monkeypatch.setattr("phasekit.runs.work.worker.limit_threads", lambda count: None)
+    run({**written(), "group": None}, backend=Recorder())
+    assert {job.threads for job in jobs if isinstance(job, Job)} == {given}
 
 
 # --- progress

@@ -33,12 +33,14 @@ class Group(BaseModel):
     ----------
     tasks : ids, in the order in which they stand in the ensemble
     seconds : how long the ensemble should take on one worker; 0 if that wasn't measured
+    threads : that it is fastest with; None if that wasn't measured
     """
 
     model_config = ConfigDict(frozen=True)
 
     tasks: tuple[str, ...]
     seconds: float = 0.0
+    threads: int | None = None
 
     @cached_property
     def id(self) -> str:
@@ -183,8 +185,9 @@ def add_plan(store: Store, plan: Plan, known: Sequence[Plan]) -> bool:
         return True
 
 
-def chunks(tasks: Sequence[str], size: int, seconds: float = 0.0) -> list[Group]:
-    """Cut tasks into groups of nearly equal size, none above ``size``; a task takes ``seconds``."""
+def chunks(tasks: Sequence[str], size: int, seconds: float = 0.0, threads: int | None = None) -> list[Group]:
+    """Cut tasks into groups of nearly equal size, none above ``size``; a task takes ``seconds`` on ``threads``."""
     count = -(-len(tasks) // size)
     edges = [round(k * len(tasks) / count) for k in range(count + 1)] if count else [0]
-    return [Group(tasks=tuple(tasks[a:b]), seconds=seconds * (b - a)) for a, b in pairwise(edges)]
+    groups = [tuple(tasks[a:b]) for a, b in pairwise(edges)]
+    return [Group(tasks=members, seconds=seconds * len(members), threads=threads) for members in groups]

@@ -1,5 +1,6 @@
-"""How long ensembles take, and so how many tasks to put into one: small networks gain from company, large ones lose.
+"""How long ensembles take, and so how many tasks to put into one, and how many threads to give it.
 
+Small networks gain from company and lose by threads, which wait for one another; with large ones it is the other way.
 Measured with few steps: what a step takes comes from the difference between two runs, so that drawing data and final
 evaluation aren't multiplied by the number of steps.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from phasekit.runs.procedures import Stopped, Workplace
@@ -16,7 +17,7 @@ from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.processes import limit_threads
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
-#: A larger ensemble is chosen only if it is faster by this factor.
+#: A larger ensemble, or more threads, are chosen only if that is faster by this factor.
 _WORTH_IT = 0.95
 #: An ensemble shouldn't take longer than this, because a killed worker loses it. Checkpoints save long single tasks.
 LONGEST = 120.0
@@ -38,7 +39,8 @@ class Trial:
     Attributes
     ----------
     tasks : that could form one ensemble
-    device, threads : as the real work will have them
+    device : as the real work will have it
+    threads : as many as it may have
     stop_file : path, optional; when it appears, no more is measured
     """
 
@@ -56,12 +58,14 @@ class Speed:
     ----------
     size : tasks in an ensemble
     seconds : seconds that a task then takes; 0 if that isn't known
-    measured : size to seconds for a task
+    measured : size to seconds for a task, on one thread if that is to be chosen too
+    threads : to compute it with; None if nothing was measured
     """
 
     size: int = 1
     seconds: float = 0.0
     measured: Mapping[int, float] | None = None
+    threads: int | None = None
 
 
 def families(tasks: Sequence[Task]) -> list[list[Task]]:
@@ -77,7 +81,7 @@ def calibrate(trial: Trial) -> Speed:
 
     Tasks that fail are found out, and recorded, when they are run: they are put into ensembles of one.
     """
-    limit_threads(trial.threads)
+    limit_threads(least := _least(trial.device, trial.threads))
     place = Workplace(trial.device, stop_file=trial.stop_file)
     measured: dict[int, float] = {}
     try:
@@ -87,9 +91,40 @@ def calibrate(trial: Trial) -> Speed:
             measured[size] = seconds_of(trial.tasks[:size], place, _LITTLE_PATIENCE) / size
             if time.monotonic() - begun > _LITTLE_PATIENCE or size * measured[size] > LONGEST:
                 break
+        speed = choose(measured)
+        some = trial.tasks[: speed.size]
+        threads, seconds = choose_threads(some, place, least, trial.threads, speed.size * speed.seconds)
     except Exception:
-        pass
-    return choose(measured) if measured else Speed()
+        return replace(choose(measured), threads=least) if measured else Speed()
+    return Speed(speed.size, seconds / speed.size, measured, threads)
+
+
+def choose_threads(
+    tasks: Sequence[Task], place: Workplace, least: int, most: int, seconds: float, patience: float = _LITTLE_PATIENCE
+) -> tuple[int, float]:
+    """Return with how many threads to compute an ensemble, and the seconds that it then takes.
+
+    Parameters
+    ----------
+    tasks : of the ensemble
+    place : Workplace
+    least, most : int
+        The numbers of threads to choose from.
+    seconds : float
+        What it takes with the least; this process has so many at the moment.
+    patience : float
+        Seconds to measure for.
+    """
+    if most <= least:
+        return least, seconds
+    limit_threads(most)
+    with_most = seconds_of(tasks, place, patience)
+    return (most, with_most) if with_most < _WORTH_IT * seconds else (least, seconds)
+
+
+def _least(device: str, threads: int) -> int:
+    """Return the least number of threads that it makes sense to measure with."""
+    return 1 if device == "cpu" else threads
 
 
 def choose(measured: Mapping[int, float], longest: float = LONGEST) -> Speed:
@@ -120,14 +155,16 @@ def cost(tasks: Sequence[Task], device: str = "cpu", threads: int = 1) -> tuple[
 
     A few tasks of each family are measured; the others are put in proportion to their number of operations.
     """
-    limit_threads(threads)
+    least = _least(device, threads)
     total, unknown = 0.0, []
     for family in families(tasks):
         middle = max(0, len(family) - _COMPANY) // 2
         some = family[middle : middle + _COMPANY]
         try:
+            limit_threads(least)
             _run(some[:1], 1, Workplace(device))
             seconds = seconds_of(some, Workplace(device))
+            _, seconds = choose_threads(some, Workplace(device), least, threads, seconds)
         except Exception as error:
             unknown.append(f"{some[0].model}: {type(error).__name__}: {' '.join(str(error).split())}")
             continue

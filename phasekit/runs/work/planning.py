@@ -85,8 +85,10 @@ class Planner:
         shared = max(1, -(-len(tasks) // (_ROUNDS * self.backend.workers)))
         for family, speed in zip(kinds, self._measure(kinds), strict=True):
             size = min(speed.size, shared)
-            groups += chunks(_ids(family), size, speed.seconds)
-            speeds.append({"model": str(family[0].model), "size": size, "seconds": speed.measured or {}})
+            groups += chunks(_ids(family), size, speed.seconds, speed.threads)
+            speeds.append(
+                {"model": str(family[0].model), "size": size, "seconds": speed.measured or {}, "threads": speed.threads}
+            )
         return groups, speeds
 
     def _measure(self, kinds: Sequence[Sequence[Task]]) -> list[Speed]:

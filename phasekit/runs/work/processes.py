@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from joblib import cpu_count
@@ -54,7 +55,7 @@ def workers_and_threads(workers: int | None, threads: int | None, device: str) -
     Raises
     ------
     InputError
-        For GPUs that this machine lacks, or more processes than GPUs.
+        For GPUs that this machine lacks, more processes than GPUs, or more threads than OMP_NUM_THREADS.
     """
     gpus = visible_gpus() if device in ("cuda", "auto") else []
     if device == "cuda" and not gpus:
@@ -62,13 +63,24 @@ def workers_and_threads(workers: int | None, threads: int | None, device: str) -
     if gpus and workers is not None and workers > len(gpus):
         raise InputError("jobs", workers, f"there is one process for each GPU, and {len(gpus)} of them")
     workers = workers or len(gpus) or cpu_count()
+    most = allowed_threads()
+    if threads is not None and most is not None and threads > most:
+        raise InputError("threads", threads, f"OMP_NUM_THREADS allows {most}")
+    return workers, threads or min(most or cpu_count(), max(1, cpu_count() // workers))
+
+
+def allowed_threads() -> int | None:
+    """Return the number that OMP_NUM_THREADS has, if it has one."""
     told = os.environ.get("OMP_NUM_THREADS", "")
-    most = int(told) if told.isdecimal() and int(told) else cpu_count()
-    return workers, threads or min(most, max(1, cpu_count() // workers))
+    return int(told) or None if told.isdecimal() else None
 
 
 def limit_threads(threads: int) -> None:
-    """Let this process compute with that many threads."""
+    """Let this process compute with that many threads, but with no more than it was told when it began.
+
+    A worker on another machine has an OMP_NUM_THREADS of its own, which whoever sends it work doesn't know.
+    """
+    threads = min(threads, _told() or threads)
     for name in THREAD_VARIABLES:
         os.environ[name] = str(threads)
     import sys
@@ -76,6 +88,12 @@ def limit_threads(threads: int) -> None:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(threads)
+
+
+@cache
+def _told() -> int | None:
+    """Return what OMP_NUM_THREADS allowed before this process set it itself."""
+    return allowed_threads()
 
 
 def take_gpu(gpus: Sequence[str], slots: Path) -> str:

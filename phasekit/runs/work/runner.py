@@ -147,16 +147,16 @@ class _Run:
         for group in groups:
             if self.stop.wanted:
                 return
-            yield self._job(group.id, group.tasks)
+            yield self._job(group.id, group.tasks, group)
 
-    def _job(self, name: str, ids: Sequence[str]) -> Job:
+    def _job(self, name: str, ids: Sequence[str], group: Group) -> Job:
         self.deaths.handed_out(name)
         return Job(
             str(self.store.path.absolute()),
             name,
             tuple(self._task(task) for task in ids),
             self.device,
-            self.backend.threads,
+            min(group.threads or self.backend.threads, self.backend.threads),
             str(self.stop.file.absolute()),
             self.save_every,
         )
@@ -198,7 +198,7 @@ class _Run:
         deaths = 0
         while deaths < STRIKES_ALONE:
             try:
-                for report in self.backend.map(work, [self._job(name, ids)]):
+                for report in self.backend.map(work, [self._job(name, ids, group)]):
                     self._note(report, {name: group})
                 return True
             except WorkersLost as lost:
