@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from phasekit.checks import whole_number
 from phasekit.errors import InputError
 from phasekit.language.likelihood import log_p_masked, log_p_next
-from phasekit.language.sentences import Row, is_encoder, marked, of_equal_length, rows_of
+from phasekit.language.sentences import Row, is_encoder, longest, marked, of_equal_length, rows_of
 
 Array = NDArray[np.float64]
 
@@ -87,28 +87,31 @@ def perplexity(
     documents : sequence of str
     length : int, optional
         Tokens in a block, into which documents are packed, each between <s> and </s>; a rest is left out. None: each
-        document by itself, its </s> counted for decoders.
+        document by itself, its </s> counted for decoders; one that is longer than the model's positions (rotary ones:
+        than it was configured with) is cut into pieces, which don't see each other.
     batch : int
         Documents or blocks at once.
 
     Raises
     ------
     InputError
-        For no documents, too few tokens for one block, blocks for an encoder, a document or block longer than the
-        model's positions, and as :func:`phasekit.language.sentences.rows_of`.
+        For no documents, too few tokens for one block, blocks for an encoder, blocks longer than the positions that the
+        model has learned, and as :func:`phasekit.language.sentences.rows_of`.
     """
     if not len(documents):
         raise InputError("text", 0, "has no documents")
-    rows = rows_of(model, tokenizer, documents) if length is None else _blocks(model, tokenizer, documents, length)
+    if length is None:
+        units = [_pieces(model, row) for row in rows_of(model, tokenizer, documents)]
+    else:
+        units = [[row] for row in _blocks(model, tokenizer, documents, length)]
     mask = marked(tokenizer, "mask_token") if is_encoder(model) else None
-    found: dict[tuple[int, ...], Array] = {}
-    for tokens in of_equal_length(model, rows, batch):
+    found: dict[Row, Array] = {}
+    for tokens in of_equal_length(model, list(chain.from_iterable(units)), batch):
         log_p = log_p_next(model, tokens) if mask is None else log_p_masked(model, tokens, mask)
         found.update(zip(map(tuple, tokens.tolist()), -log_p, strict=True))
-    losses = [found[row] for row in rows]
-    where = _bins(max(map(len, losses)))
-    nats, count = np.zeros((len(losses), where[-1] + 1)), np.zeros((len(losses), where[-1] + 1), dtype=np.int64)
-    for k, loss in enumerate(losses):
+    where = _bins(max(map(len, found.values())))
+    nats, count = np.zeros((len(units), where[-1] + 1)), np.zeros((len(units), where[-1] + 1), dtype=np.int64)
+    for k, loss in ((k, found[row]) for k, rows in enumerate(units) for row in rows):
         np.add.at(nats[k], where[: len(loss)], loss)
         np.add.at(count[k], where[: len(loss)], 1)
     return Perplexity(nats, count, "document" if length is None else "block")
@@ -123,6 +126,20 @@ def edges(bins: int) -> list[int]:
 def _bins(positions: int) -> NDArray[np.int64]:
     """Return the bin of each position from 1."""
     return np.searchsorted(edges(2 * positions.bit_length() + 2), np.arange(1, positions + 1), side="right") - 1
+
+
+def _pieces(model: PreTrainedModel, row: Row) -> list[Row]:
+    """Return a document as rows that the model has positions for; each token that it predicts is in one of them.
+
+    A decoder's piece begins with the last token of the one before, an encoder's with <s> like a sentence.
+    """
+    most = longest(model) or int(model.config.get_text_config().max_position_embeddings)
+    if len(row) <= most:
+        return [row]
+    if is_encoder(model):
+        inner = row[1:-1]
+        return [(row[0], *inner[start : start + most - 2], row[-1]) for start in range(0, len(inner), most - 2)]
+    return [row[start : start + most] for start in range(0, len(row) - 1, most - 1)]
 
 
 def _blocks(

@@ -144,6 +144,27 @@ def test_pseudo_perplexity_by_a_loop(build, tokenizer):
     assert found.value == pytest.approx(np.exp(np.concatenate(losses).mean()), rel=1e-9)
 
 
+@pytest.mark.parametrize("family", [*DECODERS, "roberta"])
+def test_documents_longer_than_the_positions_are_cut(build, tokenizer, family):
+    model, most = build(family), POSITIONS
+    documents = [" ".join([*SENTENCES, *SENTENCES]), SENTENCES[0], " ".join(SENTENCES[:5])]
+    found = perplexity(model, tokenizer, documents)
+    assert found.nats.shape[0] == 3
+    for nats, count, document in zip(found.nats, found.tokens, documents, strict=True):
+        row, loss = tokens_of(tokenizer, document), []
+        if family == "roberta":
+            words = row[1:-1]
+            for start in range(0, len(words), most - 2):
+                loss += [*-masked_by_hand(model, tokenizer, [row[0], *words[start : start + most - 2], row[-1]])]
+        else:
+            for place in range(1, len(row)):  # what a token sees: from the last place where a piece begins
+                begin = (place - 1) // (most - 1) * (most - 1)
+                loss.append(-p_of(model, row[begin:place])[-1, row[place]])
+        assert len(loss) == count.sum() == len(row) - (2 if family == "roberta" else 1)
+        assert nats.sum() == pytest.approx(np.sum(loss), rel=1e-9)
+    assert len(tokens_of(tokenizer, documents[0])) > 2 * most
+
+
 def test_the_interval_is_that_of_drawn_documents(build, tokenizer):
     model = build("nemotron")
     draws = np.random.default_rng(0)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from phasekit.language.harness import TaskResult
     from phasekit.language.models import Trained
 
+#: Documents that are taken from a stream, which may never end.
+_OF_A_STREAM = 50_000
+
 
 def evaluate(
     target: Annotated[Path, typer.Argument(metavar="FOLDER|STORE", help="A saved model, or a run store with some.")],
@@ -29,7 +32,7 @@ def evaluate(
     most_pairs: Annotated[int | None, typer.Option("--most-pairs", help="Pairs of each file at most.")] = None,
     text: Annotated[
         list[str] | None,
-        typer.Option("--text", metavar="FILE", help="Perplexity on a text: .txt, .jsonl, each also .gz."),
+        typer.Option("--text", metavar="FILE", help="Perplexity on a text: .txt, .jsonl, each also .gz, or hf:NAME."),
     ] = None,
     documents: Annotated[int, typer.Option("--documents", min=1, help="Documents of a text at most.")] = 2000,
     length: Annotated[
@@ -93,11 +96,14 @@ def evaluate(
 def _models(target: Path) -> Iterator[tuple[str, Trained, Any, Any]]:
     """Yield each model with its name, a function from a text to the documents to examine it on, and one that keeps."""
     from phasekit.language.models import load
-    from phasekit.language.text import Text
+    from phasekit.language.text import STREAM, Text
     from phasekit.language.text import documents as read
 
+    def all_of(source: str) -> list[str]:
+        return list(read(Text(source=source, most=_OF_A_STREAM if source.startswith(STREAM) else None)))
+
     if (target / "config.json").exists():
-        yield str(target), load(target), lambda source: list(read(Text(source=source))), lambda examined: None
+        yield str(target), load(target), all_of, lambda examined: None
         return
     from phasekit.language.corpus import is_held_out
     from phasekit.measure.examined import evaluation_file, evaluation_of, language_tasks, trained_model
@@ -112,7 +118,7 @@ def _models(target: Path) -> Iterator[tuple[str, Trained, Any, Any]]:
         share, earlier = subject.corpus.held_out, evaluation_of(store, task.id, result)
 
         def unseen(source: str, share: float = share) -> list[str]:
-            return [document for document in read(Text(source=source)) if is_held_out(document, share)]
+            return [document for document in all_of(source) if is_held_out(document, share)]
 
         def keep(examined: Evaluation, name: str = task.id, earlier: Evaluation = earlier) -> None:
             earlier.joined(examined).save(evaluation_file(store, name))
