@@ -147,7 +147,7 @@ def _foretell(
     missing = [task for task in tasks if task.id not in names | failed | archived]
     workers, threads = (1, threads or 1) if backend == "dask" else workers_and_threads(jobs, threads, device)
     with working("measuring a few steps"):
-        seconds, unknown = cost(missing, device, threads)
+        seconds, unknown = cost(missing, device, threads, workers, sweep.group)
     done = sum(task.id in names for task in tasks)
     counts = {
         "tasks": len(tasks),

@@ -154,17 +154,53 @@ def test_a_measurement_ends_when_the_run_does(tmp_path):
     assert speed == Speed()
 
 
+def test_a_crowded_machine_doesnt_end_the_search_for_a_size(monkeypatch):
+    """Others had the cores for seconds: the clock went on, but this process has hardly worked yet."""
+    clock, own = [0.0], [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.process_time", lambda: own[0])
+
+    def run(self, cases, place):
+        clock[0] += 2.5 + 0.5
+        own[0] += 0.5
+        return []
+
+    monkeypatch.setattr(Probe, "run", run)
+    assert calibrate(Trial(tuple(task(seed=seed) for seed in range(64)), "cpu", 1)).size == 64
+
+
 def test_the_cost_of_a_sweep_is_in_proportion_to_its_operations(monkeypatch):
     monkeypatch.setattr(module, "_run", lambda tasks, length, place: 2.0 * len(tasks))
     assert cost([task(seed=seed) for seed in range(30)]) == (pytest.approx(60.0), [])
     assert cost([]) == (0.0, [])
 
 
+@pytest.mark.parametrize(
+    ("alone", "together", "options", "expected"),
+    [
+        (1.0, 0.5, {}, 50.0),  # company helps
+        (1.0, 2.0, {}, 100.0),  # it doesn't, so the run leaves them alone
+        (1.0, 2.0, {"group": 4}, 200.0),  # but if the sweep says so …
+        (1.0, 0.5, {"workers": 50}, 100.0),  # and there is none where every worker needs a task
+    ],
+)
+def test_the_cost_is_that_of_the_ensembles_that_a_run_would_choose(monkeypatch, alone, together, options, expected):
+    monkeypatch.setattr(module, "_run", lambda tasks, *_: alone if len(tasks) == 1 else together * len(tasks))
+    assert cost([task(Steps(steps=2), seed) for seed in range(100)], **options) == (pytest.approx(expected), [])
+
+
+def test_a_long_task_without_steps_is_run_once_to_tell_its_cost(monkeypatch):
+    runs = []
+    monkeypatch.setattr(module, "_run", lambda tasks, *_: runs.append(len(tasks)) or 3.0 * len(tasks))
+    assert cost([task(seed=seed) for seed in range(10)]) == (30.0, [])
+    assert runs == [1]
+
+
 def test_a_cost_that_cannot_be_told_is_no_cost_of_zero():
     seconds, unknown = cost([task(Failing(failing=(0, 1, 2)), seed) for seed in range(3)])
     assert seconds == 0.0
     assert len(unknown) == 1
-    assert "ArithmeticError: seed 0 is not liked" in unknown[0]
+    assert "ArithmeticError: seed 1 is not liked" in unknown[0]
 
 
 # --- threads

@@ -10,12 +10,9 @@ from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.description import Sweep
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.backends import Backend, WorkersLost
-from phasekit.runs.work.calibrate import SIZES, Speed, Trial, calibrate, families
+from phasekit.runs.work.calibrate import SIZES, Speed, Trial, calibrate, families, largest_ensemble
 from phasekit.runs.work.stopping import Stop
 from phasekit.runs.work.summary import Monitor
-
-#: Ensembles for each worker, at least, so that all stay busy to the end.
-_ROUNDS = 3
 
 
 class Planner:
@@ -82,7 +79,7 @@ class Planner:
         if kinds:
             self.monitor.remark(f"measuring how many tasks to compute at once ({len(kinds)} kinds)")
         groups, speeds = [], []
-        shared = max(1, -(-len(tasks) // (_ROUNDS * self.backend.workers)))
+        shared = largest_ensemble(len(tasks), self.backend.workers)
         for family, speed in zip(kinds, self._measure(kinds), strict=True):
             size = min(speed.size, shared)
             groups += chunks(_ids(family), size, speed.seconds, speed.threads)
