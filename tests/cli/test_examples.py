@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from phasekit.cli.app import app
-from phasekit.cli.examples import EXAMPLES
+from phasekit.cli.examples import EXAMPLES, name_of
+from tests.language.texts import sentences, write
 
 ROOT = Path(__file__).resolve().parents[2]
 #: A sweep that takes a second: heads of linear attention at a few P.
@@ -27,25 +28,58 @@ steps = 300
 [preset.tiny]
 seeds = 1
 """
-SLOW = {"endpoint", "check-device"}
+#: Two small language models of each score.
+LM_SWEEP = """
+seeds = 2
+group = 1
+[model]
+shape = {preset = "decoder-1m", layers = 1, width = 16, heads = 2, hidden = 16}
+corpus = {text = "text.txt", vocabulary = 300, held_out = 0.1}
+[axes]
+score = ["softmax", "ssa"]
+[procedure]
+name = "language"
+steps = 6
+batch = 4
+watch_every = 3
+[preset.tiny]
+seeds = 2
+"""
+SLOW = {"endpoint", "check-device", *(name for name in EXAMPLES if name.startswith("evidence "))}
+
+
+def commands(app, group=""):
+    """Yield the name of every command of an app and of its groups, and what it says at the end of its help."""
+    for command in app.registered_commands:
+        yield f"{group}{name_of(command)}", command.epilog
+    for inner in app.registered_groups:
+        yield from commands(inner.typer_instance, f"{inner.name} ")
 
 
 def test_every_command_has_one():
-    names = {c.name or c.callback.__name__.replace("_", "-") for c in app.registered_commands}
-    assert names == EXAMPLES.keys()
-    assert all(command.epilog.startswith("Example: phasekit ") for command in app.registered_commands)
+    found = dict(commands(app))
+    assert found.keys() == EXAMPLES.keys()
+    assert all(epilog == f"Example: {EXAMPLES[name]}" for name, epilog in found.items())
+    assert all(EXAMPLES[name].startswith(f"phasekit {name}") for name in EXAMPLES)
+    assert all(group.epilog.startswith(f"Example: phasekit {group.name} ") for group in app.registered_groups)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in SLOW])
 def test_an_example(name, phasekit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.toml").write_text(SWEEP)
-    if "{STORE}" in EXAMPLES[name] and name != "run":
+    monkeypatch.setenv("PHASEKIT_CACHE", str(tmp_path / "cache"))
+    write(tmp_path, "text.txt", sentences(2000))
+    (tmp_path / "small.toml").write_text(LM_SWEEP if name.startswith("lm ") else SWEEP)
+    if name not in ("run", "lm train") and ("{STORE}" in EXAMPLES[name] or name == "archive verify"):
         assert phasekit("run", "small.toml", "--preset", "tiny", "--store", "store").status == 0
-    words = shlex.split(EXAMPLES[name].format(STORE="store", SWEEP="small.toml"))[1:]
+    words = shlex.split(EXAMPLES[name].format(STORE="store", SWEEP="small.toml", TEXT="text.txt"))[1:]
     if name == "figures":
         words += ["--scripts", str(ROOT / "figures")]
+    if name.startswith("archive"):
+        words += ["--sims", str(tmp_path)]
+    if name == "archive verify":
+        assert phasekit("archive", "store", "--out", "results.nc", "--sims", str(tmp_path)).status == 0
     done = phasekit(*words)
     assert done.status == 0, done.err
     assert done.out
