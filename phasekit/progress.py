@@ -1,25 +1,33 @@
-"""What long work shows on standard error while it goes on, where somebody watches; and durations in words."""
+"""What long work shows while it goes on, where somebody watches: on a terminal or in a notebook; durations in words."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress as RichProgress
+
+#: Called now and then with how much is done, and how much there is in all.
+Report = Callable[[int, int], None]
+#: Whether a long call shows a bar; None: in a notebook, but not in a script. Or what is called instead.
+Progress = Report | bool | None
 
 #: Seconds after which work that nobody sees on a terminal says that it goes on.
 FIRST_WORD = 30.0
+#: Seconds after which a bar appears in a notebook, and between two looks of it.
+_FIRST_LOOK, _BETWEEN = 1.0, 0.2
 
 
 class Bar:
     """A bar of rich, or nothing."""
 
-    def __init__(self, progress: Progress | None, description: str, total: float | None) -> None:
+    def __init__(self, progress: RichProgress | None, description: str, total: float | None) -> None:
         self._progress = progress
         self._task: Any = None if progress is None else progress.add_task(description, total=total)
 
@@ -41,12 +49,74 @@ class Bar:
             self._progress.console.print(text, markup=False, highlight=False)
 
 
+class _CellBar(Bar):
+    """A bar below a notebook's cell, which leaves nothing behind."""
+
+    def __init__(self, total: float | None) -> None:
+        self._total, self._next = total, time.monotonic() + _FIRST_LOOK
+        self._below: Any = None
+
+    @property
+    def visible(self) -> bool:
+        return True
+
+    def show(self, done: float, description: str) -> None:
+        if time.monotonic() < self._next:
+            return
+        share = "" if self._total is None else f' value="{done / self._total:.3f}"'
+        self._draw(f"<progress{share}></progress> {escape(description)}")
+        self._next = time.monotonic() + _BETWEEN
+
+    def remark(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Take the bar away."""
+        if self._below is not None:
+            self._draw("")
+
+    def _draw(self, html: str) -> None:
+        from IPython.display import HTML, display
+
+        if self._below is None:
+            self._below = display(HTML(html), display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._below.update(HTML(html))  # type: ignore[no-untyped-call]
+
+
+def in_notebook() -> bool:
+    """Whether a cell of a notebook is running."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def reported(progress: Progress, description: str) -> Iterator[Report | None]:
+    """Yield what a long call is to call now and then, if anything: what its caller gave, or what moves a bar."""
+    if progress is None or isinstance(progress, bool):
+        if not (in_notebook() if progress is None else progress):
+            yield None
+            return
+        quiet = not in_notebook() and not sys.stderr.isatty()
+        with _told_now_and_then(description) if quiet else nullcontext(), bar(description, 1.0) as shown:
+            yield lambda done, total: shown.show(done / total, f"{description}: {done} of {total}")
+        return
+    yield progress
+
+
 @contextmanager
 def bar(description: str, total: float | None = None) -> Iterator[Bar]:
     """Show a bar with the time that has passed and, once that can be told, the time to go; a spinner without a total.
 
     Where standard error is no terminal, there is a line now and then, the first one after half a minute.
     """
+    if in_notebook():
+        cell = _CellBar(total)
+        try:
+            yield cell
+        finally:
+            cell.clear()
+        return
     if not sys.stderr.isatty():
         with _told_now_and_then(description) if total is None else nullcontext():
             yield Bar(None, description, total)

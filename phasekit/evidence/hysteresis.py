@@ -17,8 +17,9 @@ from phasekit.checks import distinct, whole_number
 from phasekit.errors import InputError
 from phasekit.evidence.visited import Visited
 from phasekit.model import Model
+from phasekit.progress import Report
 from phasekit.samplers import Diagnosis, Method, Samples, diagnose, sample
-from phasekit.samplers.chains import Progress, check_draws
+from phasekit.samplers.chains import check_draws
 from phasekit.samplers.diagnostics import COEXISTENCE
 from phasekit.tasks.copy import check_room
 
@@ -139,7 +140,7 @@ def hysteresis_loop(
     device: str = "auto",
     checkpoint: str | Path | None = None,
     pause: Pause | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
 ) -> Loop:
     """Sample at one P after another, upwards and downwards, each chain beginning where it ended at the last P.
 

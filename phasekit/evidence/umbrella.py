@@ -25,8 +25,8 @@ from phasekit.heads import build_energy
 from phasekit.heads.energy import Energy
 from phasekit.heads.starts import draw_starts
 from phasekit.model import Model
+from phasekit.progress import Report
 from phasekit.samplers import HMC, Chains, HeadsTarget
-from phasekit.samplers.chains import Progress
 from phasekit.samplers.noise import key_of
 from phasekit.samplers.observables import observable_names, observe
 from phasekit.samplers.target import Gradient
@@ -106,7 +106,7 @@ def umbrella(
     dtype: str = "float64",
     device: str = "cpu",
     checkpoint: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
     pause: Pause | None = None,
 ) -> xr.Dataset:
     """Sample all windows at once on one data set.

@@ -14,8 +14,8 @@ from torch.optim.adam import adam
 from phasekit.checkpoint import Tensors
 from phasekit.describe import Description
 from phasekit.errors import InputError
+from phasekit.progress import Report
 
-Progress = Callable[[int, int], None]
 _REPORT_EVERY = 50
 
 
@@ -114,7 +114,7 @@ class AdamEnsemble:
         self._count.copy_(state["count"])
         self.steps_done = int(state["steps_done"])
 
-    def run(self, steps: int, progress: Progress | None = None) -> None:
+    def run(self, steps: int, progress: Report | None = None) -> None:
         """Take that many steps (of the ``settings.steps`` that the learning rate is planned for)."""
         for _ in range(steps):
             self._set_gradient()

@@ -14,7 +14,7 @@ from phasekit.checkpoint import Pause, load_checkpoint, save_checkpoint
 from phasekit.checks import real_number
 from phasekit.device import describe_device, resolve_device, resolve_dtype, suitable_threads
 from phasekit.errors import InputError
-from phasekit.heads.adam import Adam, AdamEnsemble, Progress
+from phasekit.heads.adam import Adam, AdamEnsemble
 from phasekit.heads.build import EnergyPath, build_energy
 from phasekit.heads.encoded import EncodedEnergy
 from phasekit.heads.energy import Energy, PositionalEnergy
@@ -24,6 +24,7 @@ from phasekit.heads.order_parameters import has_sign_symmetry, order_parameter_n
 from phasekit.heads.population import Population, draw_datasets
 from phasekit.heads.starts import STARTS
 from phasekit.model import Copy, Induction, Model
+from phasekit.progress import Progress, Report, reported
 from phasekit.tasks.copy import Dataset
 
 _DEFAULT_SETTINGS = Adam()
@@ -42,7 +43,7 @@ def train(
     dtype: str = "float32",
     device: str = "auto",
     path: EnergyPath = "auto",
-    progress: Progress | None = None,
+    progress: Progress = None,
     checkpoint: str | Path | None = None,
     pause: Pause | None = None,
 ) -> Ensemble:
@@ -71,8 +72,8 @@ def train(
     device : "auto", "cpu", "cuda" or "cuda:N"
     path : "auto", "moments" or "sequences"
         See :func:`phasekit.heads.build.build_energy`.
-    progress : callable, optional
-        Called now and then with (steps done, steps in all).
+    progress : bool or callable, optional
+        Whether to show a bar; None: in a notebook only. Or what is called now and then: (steps done, steps in all).
     checkpoint : path, optional
         A file (.npz) to resume from if it exists: training goes on from there, bit for bit.
     pause : callable, optional
@@ -102,7 +103,8 @@ def train(
     ensemble = AdamEnsemble(energy, population.draw(precision, place), settings)
     with torch.no_grad(), suitable_threads(place, energy.multiplications * len(population.members)):
         run = {**population.describe(), "settings": settings.describe(), "dtype": dtype, "path": energy.path}
-        _descend(ensemble, run, checkpoint, pause, progress)
+        with reported(progress, "training heads") as report:
+            _descend(ensemble, run, checkpoint, pause, report)
         at = ensemble.position
         if isinstance(energy, Energy):
             found = evaluate(energy, at["W"], at["G"], tolerance)
@@ -131,7 +133,7 @@ def _descend(
     run: dict[str, object],
     checkpoint: str | Path | None,
     pause: Pause | None,
-    progress: Progress | None,
+    report: Report | None,
 ) -> None:
     """Take all steps that are left, with a pause now and then."""
 
@@ -143,7 +145,7 @@ def _descend(
         ensemble.restore(load_checkpoint(checkpoint, run))
     steps = ensemble.settings.steps
     while ensemble.steps_done < steps:
-        ensemble.run(min(steps - ensemble.steps_done, steps if pause is None else _PAUSE_EVERY), progress)
+        ensemble.run(min(steps - ensemble.steps_done, steps if pause is None else _PAUSE_EVERY), report)
         if pause is not None and ensemble.steps_done < steps:
             pause(save)
 

@@ -14,9 +14,8 @@ from torch import Tensor
 from phasekit.checkpoint import Pause, Tensors, load_checkpoint, save_checkpoint
 from phasekit.checks import whole_number
 from phasekit.errors import InputError
+from phasekit.progress import Report
 from phasekit.samplers.target import Kernel, State, Target, flat
-
-Progress = Callable[[int, int], None]
 
 # Updates between two looks at whether all chains are finite, while nothing is recorded.
 _LOOK_EVERY = 100
@@ -107,7 +106,7 @@ class Chains:
         *,
         checkpoint: str | Path | None = None,
         save_every: int | None = None,
-        progress: Progress | None = None,
+        progress: Report | None = None,
         pause: Pause | None = None,
     ) -> None:
         """Go on until so many draws are recorded.

@@ -21,7 +21,8 @@ from phasekit.heads.energy import Energy
 from phasekit.heads.order_parameters import has_sign_symmetry
 from phasekit.heads.population import Population, draw_datasets
 from phasekit.model import Model
-from phasekit.samplers.chains import Chains, NotFinite, Progress
+from phasekit.progress import Progress, reported
+from phasekit.samplers.chains import Chains, NotFinite
 from phasekit.samplers.heads import HeadsTarget
 from phasekit.samplers.hmc import HMCState
 from phasekit.samplers.methods import Method
@@ -70,7 +71,7 @@ def sample(
     path: EnergyPath = "auto",
     checkpoint: str | Path | None = None,
     save_every: int = 1000,
-    progress: Progress | None = None,
+    progress: Progress = None,
     pause: Pause | None = None,
 ) -> Samples:
     """Sample exp(-U/T) for every model × data seed × start × member, all chains at once.
@@ -107,8 +108,8 @@ def sample(
         had never stopped. ``draws`` may have grown; everything else must be the same.
     save_every : int
         Updates between saves. The end is saved too.
-    progress : callable, optional
-        Called now and then with (updates done, updates in all).
+    progress : bool or callable, optional
+        Whether to show a bar; None: in a notebook only. Or what is called now and then: (updates done, in all).
     pause : callable, optional
         Called every 100 updates with a function that saves the checkpoint: to save by the clock, or to stop by raising.
 
@@ -128,9 +129,10 @@ def sample(
     thin, warmup = whole_number("thin", thin, 1), whole_number("warmup", warmup, 0)
     population = Population.of(draw_datasets(models, data_seeds), starts, members, seed)
     run = _Run(population, method, initial, attention, dtype, device, path)
-    with suitable_threads(run.device, run.energy.multiplications * len(run.population.members)):
+    threads = suitable_threads(run.device, run.energy.multiplications * len(run.population.members))
+    with threads, reported(progress, "sampling") as report:
         return run.samples(
-            draws, thin, warmup, checkpoint=checkpoint, save_every=save_every, progress=progress, pause=pause
+            draws, thin, warmup, checkpoint=checkpoint, save_every=save_every, progress=report, pause=pause
         )
 
 

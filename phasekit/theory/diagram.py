@@ -9,6 +9,7 @@ import xarray as xr
 
 from phasekit.files import write_netcdf
 from phasekit.model import Estimator, Grid, given_grid
+from phasekit.progress import Progress, Report, reported
 from phasekit.theory.long_names import with_long_names
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import THRESHOLDS, Family, critical_endpoint, transition_table
@@ -18,7 +19,7 @@ from phasekit.theory.transitions.table import model_attributes
 PHASES = ("no pattern", "pooling", "copying")
 
 
-def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
+def phase_diagram(grid: Grid, estimator: Estimator = "map", *, progress: Progress = None) -> xr.Dataset:
     """Compute a phase diagram.
 
     Parameters
@@ -26,6 +27,9 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     grid : Grid
         Any axes (P, V, L, sigma_w, sigma_g, kappa); usually two, one of them P.
     estimator : "map" or "posterior"
+    progress : bool or callable, optional
+        Whether to show a bar; None: in a notebook only. Or what is called with (stages done, stages in all): minima,
+        transition lines, and where they end.
 
     Returns
     -------
@@ -44,7 +48,14 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
     InputError
         If P is neither an axis nor in the base model, or there is no theory for the score and estimator.
     """
-    minima = find_minima(given_grid(grid), estimator)
+    with reported(progress, "phase diagram") as report:
+        return _diagram(given_grid(grid), estimator, report or (lambda done, total: None))
+
+
+def _diagram(grid: Grid, estimator: Estimator, report: Report) -> xr.Dataset:
+    report(0, 3)
+    minima = find_minima(grid, estimator)
+    report(1, 3)
     names = list(grid.axes)
     share = minima.copying_share[..., 0]
     nothing = np.all([values[..., 0] == 0 for values in minima.order_parameters.values()], axis=0)
@@ -69,10 +80,12 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map") -> xr.Dataset:
         wanted = [name for name in (*THRESHOLDS, "spinodals") if name in lines]
         dataset = dataset.merge(lines[wanted].rename({name: f"line_{name}" for name in wanted}))
         dataset["lines_failed"] = lines["failed"]
+        report(2, 3)
         if estimator == "map" and len(others) == 1 and _jumps_end(lines):
             ((name, values),) = others.items()
             end = critical_endpoint(grid.base, Family(name, (float(values.min()), float(values.max()))), estimator)
             dataset = dataset.assign_attrs(critical_point=[float(end[name]), float(end["P"])])
+    report(3, 3)
     return with_long_names(dataset)
 
 
