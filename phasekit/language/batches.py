@@ -45,6 +45,11 @@ class Batch:
     targets: Integers
     counts: Truths
 
+    def part(self, process: int, processes: int) -> Batch:
+        """Return the rows that one of several processes computes; all rows are some process's."""
+        own = slice(process, None, processes)
+        return Batch(self.inputs[own], self.visible[own], self.targets[own], self.counts[own])
+
     @property
     def digest(self) -> str:
         """What tells one batch from another."""

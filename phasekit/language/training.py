@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from phasekit.language.monitor import attention_measures, learned_parameters
 from phasekit.language.subject import LanguageModel
 from phasekit.streams import stream
 from phasekit.transformers.training import BatchLoss, History, Progress, Training, Watch, train
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 OrderKind = Literal["shuffled", "given"]
 BatchAt = Callable[[int], Batch]
@@ -50,15 +53,23 @@ class Predictor(nn.Module):
         return logits
 
 
-def loss_of(network: nn.Module, batch: Batch, device: torch.device) -> Tensor:
-    """Return the mean cross-entropy of a batch in nats, over the places that count."""
+def loss_of(network: nn.Module, batch: Batch, device: torch.device, process: int = 0, processes: int = 1) -> Tensor:
+    """Return the mean cross-entropy of a batch in nats, over the places that count.
+
+    One of several processes computes its rows only: its part of the mean, times the number of processes, so that the
+    average over processes is the mean over the batch.
+    """
+    whole, batch = int(batch.counts.sum()), batch.part(process, processes)
     places = np.flatnonzero(batch.counts)
     inputs, visible, where, targets = (
         torch.from_numpy(array).to(device)
         for array in (batch.inputs, batch.visible, places, batch.targets.flatten()[places])
     )
     logits: Tensor = network(inputs, visible.long(), where)
-    return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets)
+    exact = logits if logits.dtype == torch.float64 else logits.float()
+    if processes == 1:
+        return functional.cross_entropy(exact, targets)
+    return functional.cross_entropy(exact, targets, reduction="sum") * processes / whole
 
 
 def training_batch(subject: LanguageModel, text: Prepared, settings: Training, seed: int, order: OrderKind) -> BatchAt:
@@ -113,6 +124,7 @@ def train_language(
     checkpoint: Path | None = None,
     pause: Pause | None = None,
     progress: Progress | None = None,
+    accelerator: Accelerator | None = None,
 ) -> tuple[PreTrainedModel, History]:
     """Train the model of a description.
 
@@ -129,8 +141,9 @@ def train_language(
     device : "cpu", "cuda" or "auto"
     watch_every : int
         Steps between two looks at the loss on held-out text and at the score's parameters, which are kept; 0: none.
-    checkpoint, pause, progress
-        As in :func:`phasekit.transformers.training.train`.
+    checkpoint, pause, progress, accelerator
+        As in :func:`phasekit.transformers.training.train`. With an accelerator, each process computes its rows of every
+        batch, on its own device, and nothing is saved or watched.
 
     Returns
     -------
@@ -141,14 +154,19 @@ def train_language(
     Diverged, InputError
     """
     text = prepare(subject.corpus)
+    process, processes = (0, 1) if accelerator is None else (accelerator.process_index, accelerator.num_processes)
+    if settings.batch < processes:
+        raise InputError("batch", settings.batch, f"must be at least {processes}, the number of processes")
+    if accelerator is not None and (checkpoint is not None or watch_every):
+        raise InputError("accelerator", processes, "several processes neither save checkpoints nor watch")
     model = build(
         subject.shape, text.vocabulary, subject.score, learned=subject.learned, seed=seed, dtype=settings.dtype
-    ).to(resolve_device(device))  # type: ignore[arg-type]
+    ).to(resolve_device(device) if accelerator is None else accelerator.device)  # type: ignore[arg-type]
     network = Predictor(model)
     what = {"subject": subject.describe(), "text": text.digest, "seed": seed, "order": order}
     history = train(
         network,
-        _losses(subject, text, settings, seed, order),
+        _losses(subject, text, settings, seed, order, process, processes),
         settings,
         seed=seed,
         run={**what, "training": _plain(settings), "watch_every": watch_every},
@@ -157,16 +175,25 @@ def train_language(
         checkpoint=checkpoint,
         pause=pause,
         progress=progress,
+        accelerator=accelerator,
     )
     return model, history
 
 
-def _losses(subject: LanguageModel, text: Prepared, settings: Training, seed: int, order: OrderKind) -> BatchLoss:
+def _losses(
+    subject: LanguageModel,
+    text: Prepared,
+    settings: Training,
+    seed: int,
+    order: OrderKind,
+    process: int,
+    processes: int,
+) -> BatchLoss:
     batch_at = training_batch(subject, text, settings, seed, order)
 
     def batch_loss(network: nn.Module, number: int) -> Tensor:
         with _dropping(subject, seed, number):
-            return loss_of(network, batch_at(number), _device(network))
+            return loss_of(network, batch_at(number), _device(network), process, processes)
 
     return batch_loss
 

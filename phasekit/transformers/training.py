@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from phasekit.checkpoint import Pause, load_checkpoint, save_checkpoint
 from phasekit.describe import Description
 from phasekit.errors import InputError
 from phasekit.scores.parameters import parameter_groups
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 #: Steps between two looks at the loss (which on a GPU waits for it), and between two pauses.
 _LOOK_EVERY = 10
@@ -126,6 +129,7 @@ def train(
     checkpoint: Path | None = None,
     pause: Pause | None = None,
     progress: Progress | None = None,
+    accelerator: Accelerator | None = None,
 ) -> History:
     """Train a network in place.
 
@@ -148,6 +152,10 @@ def train(
         Called now and then with a function that saves the checkpoint: to save by the clock, or to stop by raising.
     progress : callable, optional
         Called now and then with (steps done, steps in all, loss).
+    accelerator : accelerate.Accelerator, optional
+        What spreads the network over processes and devices (``accelerate launch``); ``batch_loss`` is then called in
+        each process, and must return that process's part of the mean, times the number of processes, because gradients
+        are averaged. Losses that are kept are those of the first process.
 
     Raises
     ------
@@ -156,7 +164,8 @@ def train(
     InputError
         If the checkpoint is damaged or belongs to another run.
     """
-    return _Loop(model, batch_loss, settings, seed, dict(run), watch, watch_every).go(checkpoint, pause, progress)
+    loop = _Loop(model, batch_loss, settings, seed, dict(run), watch, watch_every, accelerator)
+    return loop.go(checkpoint, pause, progress)
 
 
 class _Loop:
@@ -169,6 +178,7 @@ class _Loop:
         run: dict[str, Any],
         watch: Watch | None,
         watch_every: int,
+        accelerator: Accelerator | None = None,
     ) -> None:
         self.model, self.batch_loss, self.settings, self.seed, self.run = model, batch_loss, settings, seed, run
         self.watch, self.watch_every = watch, watch_every
@@ -181,6 +191,9 @@ class _Loop:
             fused=True,
         )
         self.called: Any = torch.compile(model) if settings.compile else model
+        self.accelerator = accelerator
+        if accelerator is not None:
+            self.called, self.optimiser = accelerator.prepare(self.called, self.optimiser)
         self.done = 0
         self.loss, self.norm = (torch.zeros(settings.steps, device=self.device) for _ in range(2))
         self.looks: list[tuple[int, dict[str, float]]] = []
@@ -214,10 +227,14 @@ class _Loop:
         for part in range(settings.accumulate):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
                 loss = self.batch_loss(self.called, step * settings.accumulate + part) / settings.accumulate
-            loss.backward()  # type: ignore[no-untyped-call]
+            if self.accelerator is None:
+                loss.backward()  # type: ignore[no-untyped-call]
+            else:
+                self.accelerator.backward(loss)
             self.loss[step] += loss.detach()
         most = math.inf if settings.clip is None else settings.clip
-        self.norm[step] = torch.nn.utils.clip_grad_norm_(self.model.parameters(), most)
+        clip = torch.nn.utils.clip_grad_norm_ if self.accelerator is None else self.accelerator.clip_grad_norm_
+        self.norm[step] = clip(self.model.parameters(), most)
         self.optimiser.step()
         self.done += 1
 

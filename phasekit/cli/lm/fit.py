@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,6 +36,12 @@ def fit(
         Path | None, typer.Option("--checkpoint", help="File (.npz) to save the state in, and to go on from.")
     ] = None,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")] = "cpu",
+    precision: Annotated[str, typer.Option("--precision", help="float32, float64 or bfloat16.")] = "float32",
+    compiled: Annotated[bool, typer.Option("--compile", help="Translate the model with torch.compile first.")] = False,
+    accumulate: Annotated[int, typer.Option("--accumulate", help="Batches in a step.")] = 1,
+    spread: Annotated[
+        bool, typer.Option("--accelerate", help="Spread it over the processes of `accelerate launch`.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Train one language model with any score on a text.
@@ -57,24 +63,34 @@ def fit(
     size = {"vocabulary": vocabulary} if tokenizer is None else {"tokenizer": tokenizer}
     corpus = {"text": Text(source=text, most=most), "held_out": held_out, **size}
     subject = LanguageModel(corpus=corpus, shape=shape, score=parse_score(score), learned=learned)
-    settings = Training(steps=steps, batch=batch, rate=rate, warmup=warmup)
+    plan: dict[str, Any] = {"steps": steps, "batch": batch, "accumulate": accumulate, "rate": rate, "warmup": warmup}
+    settings = Training(**plan | {"precision": precision, "compile": compiled})
     if checkpoint is not None and checkpoint.suffix != ".npz":
         raise InputError("checkpoint", str(checkpoint), "its name must end in .npz")
     if out is not None:
         output_folder(out)
     found = prepare(subject.corpus)
     subject.examples_of(found.train)
+    accelerator = None
+    if spread:
+        require("accelerate")
+        from accelerate import Accelerator
+
+        accelerator = Accelerator(cpu=device == "cpu")
     with bar("training", total=steps) as progress:
         model, history = train_language(
             subject,
             settings,
             seed=seed,
             device=device,
-            watch_every=steps if len(found.held_out) else 0,
+            watch_every=steps if len(found.held_out) and not spread else 0,
+            accelerator=accelerator,
             checkpoint=checkpoint,
             pause=Workplace(device, checkpoint).pause,
             progress=lambda done, _, loss: progress.show(done, f"training, loss {loss:.4g}"),
         )
+    if accelerator is not None and not accelerator.is_main_process:
+        return
     if out is not None:
         save(out, model, wrapped(found.tokenizer))
     numbers = learned_parameters(model)
