@@ -221,13 +221,19 @@ def test_nothing_is_fetched_and_nothing_is_complained_of(page):
     assert all(url.partition("#")[0] == PAGE.as_uri() for url in asked if url.startswith("file"))
 
 
+@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_serious_violation_of_accessibility(page, theme):
+def test_no_serious_violation_of_accessibility(page, theme, width):
     browser = page("score=softmax&second=linear")
+    screen = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 1000}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     browser.execute_script(f"setTheme('{theme}'); document.querySelectorAll('details').forEach(d => d.open = true)")
     time.sleep(0.5)
     browser.execute_script(AXE.read_text("utf-8"))
-    found = browser.execute_async_script("const done = arguments[0]; axe.run().then(r => done(r.violations))")
+    try:
+        found = browser.execute_async_script("const done = arguments[0]; axe.run().then(r => done(r.violations))")
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     serious = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
     assert serious == []
 
@@ -242,3 +248,23 @@ def test_it_fits_a_phone(page):
         assert browser.execute_script("return document.documentElement.scrollWidth") == 390
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_diagram_that_is_not_finished_gives_no_numbers(page):
+    """What is saved is whole: while sizes are computed there is nothing to save, and then there is."""
+    browser = page("score=ssa")
+    begun = browser.execute_script(
+        """
+        diagrams.clear();
+        const cell = document.createElement("div");
+        const result = diagramView("L")(modelOf(state), () => {});
+        return [result.unfinished, result.note];
+        """
+    )
+    assert begun == [True, "Computing …"]
+
+
+def test_linear_attention_says_why_it_has_no_row_weights(page):
+    text = page("score=linear").execute_script("return document.getElementById('views').textContent")
+    assert "Linear attention's weights are the logits themselves" in text
+    assert "No answer: linear" not in text

@@ -249,11 +249,8 @@ function drawCell(view, second) {
       state,
     );
   } catch (error) {
-    cell.replaceChildren(
-      name,
-      element("p", { className: "failed", role: "status", textContent: `No answer: ${error.message}.` }),
-      about,
-    );
+    const why = error instanceof Inapplicable ? `${error.message}.` : `No answer: ${error.message}.`;
+    cell.replaceChildren(name, element("p", { className: "failed", role: "status", textContent: why }), about);
     return;
   }
   const chart = result.spec ? drawChart(result.spec) : null,
@@ -268,10 +265,10 @@ function drawCell(view, second) {
     element("summary", { textContent: "Numbers and downloads" }),
   );
   const fill = () => {
-    if (!details.dataset.filled) {
-      details.dataset.filled = "yes";
-      details.append(actionsOf(view, svg, rows, result.python), scrolling(tableOf(rows), view.title));
-    }
+    if (details.dataset.filled) return;
+    details.dataset.filled = "yes";
+    if (result.unfinished) details.append(element("p", { textContent: "Not yet: sizes are still being computed." }));
+    else details.append(actionsOf(view, svg, rows, result.python), scrolling(tableOf(rows), view.title));
   };
   details.addEventListener("toggle", () => {
     if (details.open) fill();

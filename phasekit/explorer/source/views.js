@@ -245,7 +245,7 @@ function diagramView(axis) {
       : lines.done
         ? ""
         : "Computing …";
-    return { spec, cross: axis, python: `import phasekit; phasekit.transition_table(${grid})`, note };
+    return { spec, cross: axis, python: `import phasekit; phasekit.transition_table(${grid})`, note, unfinished: !lines.done };
   };
 }
 
@@ -319,12 +319,15 @@ function shade(x) {
   return `rgb(${stops[k].map((from, i) => Math.round(from + (stops[k + 1][i] - from) * (t - k))).join(",")})`;
 }
 
+/** Why a view has nothing to show, where that is no failure. */
+class Inapplicable extends Error {}
+
 function rowsView(model, ready, state) {
   const z = logitsOf(state.z),
     count = 81,
     lambdas = Array.from({ length: count }, (_, k) => 10 ** (-1 + (4 * k) / (count - 1)));
   if (model.score === "linear")
-    throw new Error("linear attention's weights are the logits themselves: they grow with λ and don't saturate");
+    throw new Inapplicable("Linear attention's weights are the logits themselves: they grow with λ and don't saturate");
   const winner = z.indexOf(Math.max(...z)),
     weights = lambdas.map((lambda) =>
       rowWeights(
