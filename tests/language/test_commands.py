@@ -113,6 +113,12 @@ def test_all_models_of_a_store_are_examined_and_compared(store, run, tmp_path):
     for words in (["--reference", "cosformer"], ["--sweep", "nothing"]):
         status, out, errors = run("lm", "compare", store, *words)
         assert (status, out, errors.count("\n")) == (2, "", 1)
+    (tmp_path / "alone.toml").write_text((tmp_path / "small.toml").read_text().replace('["softmax", "ssa"]', '["ssa"]'))
+    alone = load_sweep(tmp_path / "alone.toml")
+    run_sweep(alone, expand(alone), Store.create(tmp_path / "alone"), Here(), Silent())
+    status, out, errors = run("lm", "compare", tmp_path / "alone")
+    assert (status, out) == (2, "")
+    assert "one arm only" in errors
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phasekit.cli.output import JsonOption, print_json, print_table, working
+from phasekit.errors import InputError
 from phasekit.extras import require
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ def compare(
     from phasekit.runs.store.store import Store
 
     with working(f"comparing {store}"):
-        found = [
-            (one, compare_experiment(one, reference))
-            for one in experiments(Store.open(store), sweep)
-            if len(one.arms) > 1
-        ]
+        there = experiments(Store.open(store), sweep)
+        found = [(one, compare_experiment(one, reference)) for one in there if len(one.arms) > 1]
+    if not found:
+        arms = ", ".join(label for one in there for label in one.arms)
+        raise InputError("store", str(store), f"has one arm only in each experiment ({arms}): nothing to compare")
     if json:
         print_json({"store": str(store), "experiments": [_document(one, table) for one, table in found]})
         return
