@@ -221,6 +221,7 @@ def compare(experiment: Experiment, reference: str | None = None) -> pd.DataFram
         for family in (average, tests):
             for row in _rows(family, reference):
                 row["ties"] = experiment.ties(way, row["test"], row["arm"])
+                row["low"], row["high"] = max(row["low"], 0.0), min(row["high"], 1.0)  # a share lies between
                 rows.append({"way": way, **row})
     if texts := experiment.texts():
         rows += [{"way": "", **row} for row in _rows(texts, reference)]
