@@ -218,6 +218,10 @@ class Isolated(Action):
 class Curved(Profiled):
     """An action whose stationary points form one curve: exactly one P makes a path coordinate stationary."""
 
+    def near_folds(self) -> Curved:
+        """Return this action for questions about folds alone: its curve may end just past them if that is cheaper."""
+        return self
+
     def may_fold(self, nodes: Array, p: Parameters) -> Mask:
         """Return which nodes of the curve are looked at for folds, and for the steepest rise where there are none."""
         return np.ones(nodes.shape, dtype=bool)

@@ -21,6 +21,12 @@ from phasekit.theory.action.row_averages import Cumulants, Rows, data_strength, 
 
 #: Where a curve begins; the shares of copying up to which it is followed, further for stronger data only.
 _FIRST, _COPYING = 5e-3, (0.7, 0.85, 0.95)
+#: d ln t/d ln θ from which on a curve is far from folding; it is near 1/2 in small fields and 1.2 in large ones.
+RISING = 0.9
+#: At V = 2 weak fields rise as steeply (up to 1 where Lθ/(V − 1) is large), but copy less than this: folds follow.
+WEAK = 0.1
+#: Folds are passed after so many nodes in a row that rise so in stronger fields.
+_FOR_GOOD = 3
 #: The curve ends where fewer independent rows than this carry the averages; derivatives are taken where so many do.
 _FEWEST_ROWS, _MANY_ROWS = 1000, 4000
 #: Steps of ln θ: the first, the longest, the shortest; the relative miss of a prediction that they are made for.
@@ -112,6 +118,10 @@ class Curve:
         straight = (self._smooth(np.log(first))[3] - nothing) / first
         return np.where(theta < first, nothing + straight * theta, g), np.where(theta < first, straight, rise)
 
+    def share(self, theta: Array) -> Array:
+        """Return how much states copy, from 0 in the prior's to 1."""
+        return np.asarray(_share(self.copying(theta)[0], self.rows))
+
     def even(self, count: int, last: float | None = None) -> Array:
         """Return θ at ``count`` even steps along the nodes, which are dense where the curve bends."""
         used = self.theta if last is None else self.theta[self.theta <= last]
@@ -124,15 +134,20 @@ class Curve:
         return self.rows.cumulants(theta, eta, self._nodes[nearest].near)[0]
 
 
-def curve_of(score: Score, L: float, V: float, sigma_w: float, sigma_g: float, t: float = 0.0) -> Curve:
+def curve_of(
+    score: Score, L: float, V: float, sigma_w: float, sigma_g: float, t: float = 0.0, folds_alone: bool = False
+) -> Curve:
     """Return the curve of a system; if it can, it goes on to data of strength t.
+
+    With ``folds_alone`` it may end as soon as it has passed its folds, or the dip of a curve that has none.
 
     Raises
     ------
     InputError
         If its rows can't be averaged.
     """
-    for most in _COPYING:
+    levels: tuple[float | None, ...] = (None, *_COPYING) if folds_alone else _COPYING
+    for most in levels:
         curve = _curve(score, L, V, sigma_w, sigma_g, most)
         if t <= curve.last_t:
             break
@@ -140,7 +155,7 @@ def curve_of(score: Score, L: float, V: float, sigma_w: float, sigma_g: float, t
 
 
 @lru_cache(maxsize=256)
-def _curve(score: Score, L: float, V: float, sigma_w: float, sigma_g: float, most: float) -> Curve:
+def _curve(score: Score, L: float, V: float, sigma_w: float, sigma_g: float, most: float | None) -> Curve:
     rows = rows_of(score, L, sigma_g)
     way = _Way(rows, L, V, sigma_w)
     try:
@@ -162,12 +177,11 @@ class _Way:
     def __init__(self, rows: Rows, L: float, V: float, sigma_w: float) -> None:
         self.rows, self.system = rows, (L, V, sigma_w)
 
-    def follow(self, most: float) -> list[_Node]:
-        """Return nodes up to a share ``most`` of copying, and beyond all folds."""
+    def follow(self, most: float | None) -> list[_Node]:
+        """Return nodes up to a share ``most`` of copying, and beyond all folds; if it is None, to just beyond them."""
         nodes = [self._solve(float(np.log(_FIRST)), 0.0, None)]
         step, strongest = _STEP, nodes[0].log_t
-        nothing = self.rows.prior.g
-        while not (nodes[-1].row.g - nothing > most * (1 - nothing) and nodes[-1].log_t > strongest):
+        while not (self._enough(nodes, most) and nodes[-1].log_t > strongest):
             here = nodes[-1]
             strongest = max(strongest, here.log_t)
             if len(nodes) > _MOST_NODES:
@@ -191,6 +205,13 @@ class _Way:
         if len(nodes) < 8:
             raise ArithmeticError("the curve of stationary states is lost where it begins")
         return nodes
+
+    def _enough(self, nodes: list[_Node], most: float | None) -> bool:
+        """Return whether a share ``most`` of copying is reached, or, if it is None, whether no dip can follow."""
+        share = _share(nodes[-1].row.g, self.rows)
+        if most is None:
+            return bool(share > WEAK and min(node.log_t_slope for node in nodes[-_FOR_GOOD:]) >= RISING)
+        return bool(share > most)
 
     def _solve(self, x: float, eta: float, near: Any) -> _Node:
         """Find η at θ = eˣ by Newton's method."""
@@ -238,6 +259,10 @@ def _through(x: Array, values: Array, slopes: Array) -> BSpline:
     knots = np.concatenate([[x[0]] * 6, inner, [x[-1]] * 6])
     basis = BSpline(knots, np.eye(2 * x.size), 5)
     return BSpline(knots, np.linalg.solve(np.concatenate([basis(x), basis(x, 1)]), np.concatenate([values, slopes])), 5)
+
+
+def _share(g: Any, rows: Rows) -> Any:
+    return (g - rows.prior.g) / (1 - rows.prior.g)
 
 
 def _moved(row: Cumulants, step: float) -> Cumulants:

@@ -40,7 +40,7 @@ from phasekit.theory.action.base import (
 )
 from phasekit.theory.action.generated import mean_field
 from phasekit.theory.action.row_averages import Cumulants, Tilt, averages, rows_of
-from phasekit.theory.action.row_curve import Curve, curve_of
+from phasekit.theory.action.row_curve import RISING, WEAK, Curve, curve_of
 
 #: Newton's method for the fields of a state: steps, precision (of g in standard deviations over rows), longest step.
 _NEWTON_STEPS, _SETTLED, _LONGEST_STEP = 60, 1e-11, 10.0
@@ -52,8 +52,6 @@ _BESIDE = 1e-5
 _NODES = 60
 #: The last of them lies so far before the end of the curve that what is taken to see how it changes lies on it, too.
 _INSIDE = 1e-3
-#: d ln t/d ln θ from which on a curve is far from folding; it is near 1/2 in small fields and 1.2 in large ones.
-_RISING = 0.9
 
 
 class _States(NamedTuple):
@@ -79,6 +77,8 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
     Parameters
     ----------
     score : Score
+    folds_alone : bool
+        Whether curves may end just past their folds; where data are stronger than there, they are followed further.
     """
 
     coordinates = ("theta",)
@@ -86,8 +86,8 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
     course: ClassVar[str] = "folds"
     cells: ClassVar[int] = 200
 
-    def __init__(self, score: Score) -> None:
-        self.score = score
+    def __init__(self, score: Score, folds_alone: bool = False) -> None:
+        self.score, self._folds_alone = score, folds_alone
         self._latest: tuple[tuple[bytes, ...], _States] | None = None
 
     def approximation(self, p: Parameters) -> str | None:
@@ -97,6 +97,9 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
                 "left out (docs/theory.md, section 6)"
             )
         return None
+
+    def near_folds(self) -> RowPosterior:
+        return RowPosterior(self.score, folds_alone=True)
 
     def curve_nodes(self, p: Parameters) -> Array:
         nodes = np.empty((p.shape[0], _NODES))
@@ -108,11 +111,13 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
 
     def may_fold(self, nodes: Array, p: Parameters) -> Mask:
         # A fold has d ln t/d ln θ = 0. Where t has begun to rise for good, the eigenvalue falls with it to its noise.
-        slope = np.empty(nodes.shape)
+        slope, copied = np.empty(nodes.shape), np.empty(nodes.shape)
         for system, members in _systems(p):
-            slope[members] = self._curve(system).log_t_slope(nodes[members])
-        steep = slope >= _RISING
-        for_good = steep & np.roll(steep, -1, axis=1) & np.roll(steep, -2, axis=1)
+            curve = self._curve(system)
+            slope[members], copied[members] = curve.log_t_slope(nodes[members]), curve.share(nodes[members])
+        steep = slope >= RISING
+        strong = steep & (copied > WEAK)
+        for_good = strong & np.roll(strong, -1, axis=1) & np.roll(strong, -2, axis=1)
         for_good[:, -2:] = False
         return ~(steep | np.maximum.accumulate(for_good, axis=1))
 
@@ -267,7 +272,8 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
 
     def _curve(self, one: Parameters, t: float = 0.0) -> Curve:
         """Return the curve of one model, that goes on to data of strength t if it can."""
-        return curve_of(self._score_of(one), float(one.L), float(one.V), float(one.sigma_w), float(one.sigma_g), t)
+        system = float(one.L), float(one.V), float(one.sigma_w), float(one.sigma_g)
+        return curve_of(self._score_of(one), *system, t, self._folds_alone)
 
     def _curves(self, p: Parameters) -> Iterator[tuple[Curve, NDArray[np.int64]]]:
         """Yield curves that reach as far as models' data, with the numbers of those models; flat parameters."""

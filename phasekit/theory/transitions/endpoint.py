@@ -96,6 +96,7 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
     action = action_for(base, estimator)
     _check(base, models, family, action)
     assert isinstance(action, Curved)  # what can end
+    action = action.near_folds()
     grid = {} if isinstance(models, Model) else models.axes
     p = parameters_without_P(models).ravel()
     low, high = (np.full(p.shape, float(end)) for end in family.between)

@@ -15,6 +15,7 @@ from phasekit.theory.action.row_posterior import RowPosterior
 from phasekit.theory.action.row_quadrature import RowQuadrature
 from phasekit.theory.action.row_sample import row_sample
 from phasekit.theory.transitions import Family, critical_endpoint
+from phasekit.theory.transitions.curve import StationaryCurves
 
 SCORES = [
     {"name": "softmax"},
@@ -241,3 +242,32 @@ def test_jumps_of_long_rows_end_at_a_fold_and_not_in_the_noise_of_strong_fields(
     end = critical_endpoint(model, Family("n", between), "posterior")
     assert float(end["n"]) == pytest.approx(expected, abs=3e-3)
     assert 3000 < float(end["P"]) < 5000
+
+
+@pytest.mark.slow
+def test_curves_that_end_past_their_folds_dip_as_whole_ones_do():
+    """Random models with and without folds; the dip is looked for on both curves, and the short one is shorter."""
+    rng = np.random.default_rng(5)
+    for _ in range(6):
+        V, L, n = float(rng.choice([2, 4, 8, 32])), float(rng.integers(12, 64)), float(rng.uniform(1.3, 6.0))
+        action = RowPosterior(get_score({"name": "ssa", "n": n, "b": 1.0}))
+        p = Model(V=int(V), L=int(L), P=1.0, score={"name": "ssa", "n": n, "b": 1.0}).parameters().ravel()
+        short, whole = (StationaryCurves(which, p) for which in (action.near_folds(), action))
+        (u, soft), (u_whole, soft_whole) = short.softest(), whole.softest()
+        assert soft == pytest.approx(soft_whole, abs=1e-3), (V, L, n)
+        if soft < 0:  # the dip of a smooth curve is flat: its place is known less well than its depth
+            P, P_whole = short.at(u, p).P, whole.at(u_whole, p).P
+            np.testing.assert_allclose(P, P_whole, rtol=1e-3)
+        assert short.nodes[0, -1] < whole.nodes[0, -1], (V, L, n)
+
+
+@pytest.mark.slow
+def test_folds_beyond_steep_weak_fields_are_found():
+    """Of two tokens P ~ θ in weak fields, before any copying: as steep as where the curve has passed its folds."""
+    model = Model(V=2, L=256, P=1.0)
+    curve = curve_of(get_score("softmax"), 256.0, 2.0, 1.0, 1.0)
+    slopes = curve.log_t_slope(curve.theta)
+    assert (slopes[curve.share(curve.theta) < 0.01] > 0.9).sum() > 3  # what this is about
+    assert slopes.min() < -0.5
+    for action in (RowPosterior(get_score("softmax")), RowPosterior(get_score("softmax")).near_folds()):
+        assert StationaryCurves(action, model.parameters().ravel()).softest()[1] < 0
