@@ -207,11 +207,10 @@ class _Way:
         return nodes
 
     def _enough(self, nodes: list[_Node], most: float | None) -> bool:
-        """Return whether a share ``most`` of copying is reached, or, if it is None, whether no dip can follow."""
+        """Return whether a share ``most`` of copying is reached; if it is None, the first one, or no dip can follow."""
         share = _share(nodes[-1].row.g, self.rows)
-        if most is None:
-            return bool(share > WEAK and min(node.log_t_slope for node in nodes[-_FOR_GOOD:]) >= RISING)
-        return bool(share > most)
+        past = share > WEAK and min(node.log_t_slope for node in nodes[-_FOR_GOOD:]) >= RISING
+        return bool(past or share > _COPYING[0] if most is None else share > most)
 
     def _solve(self, x: float, eta: float, near: Any) -> _Node:
         """Find η at θ = eˣ by Newton's method."""
