@@ -37,7 +37,7 @@ def endpoint(
     """Find where first-order transitions end and the passage becomes smooth: the critical point, a cusp of the action.
 
     For SSA the number that moves is n (--score ssa --b 1 --between n=1.01..8), for softmax L or the temperature. All
-    else is fixed, or varied along --axis. Of the posterior (--estimator posterior) an endpoint takes minutes: its rows
+    else is fixed, or varied along --axis. Of the posterior (--estimator posterior) an endpoint takes seconds: its rows
     are sampled at every step of the search. Exit status 1 if there is no endpoint, 3 if the search failed.
     """
     name, low, high = _interval(between)

@@ -1,5 +1,7 @@
 """Models of every shape: their parameters, their beginnings, what they may see, and the way to a folder and back."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -23,6 +25,7 @@ COUNTS = {
     "babyberta-5m": (8192, 6_154_496),
     "babyberta": (8192, 8_523_776),
 }
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "language.md").read_text("utf-8")
 FAMILIES = {
     family: Shape(family=family, layers=2, heads=4, width=32, hidden=48, longest=40)
     for family in ("nemotron", "gpt2", "babyberta")
@@ -49,6 +52,7 @@ def test_parameters_are_counted_exactly(name):
         }
     shape = SHAPES[name]
     assert found["no"] == wanted
+    assert f"{wanted:_}".replace("_", " ") in PAGE, "the page says so, too"
     assert found["head"] - wanted == 2 * shape.heads * shape.layers
     assert found["layer"] - wanted == 2 * shape.layers
 

@@ -101,7 +101,10 @@ def _table(tasks: Mapping[str, Finished], arrays: Collection[str]) -> xr.Dataset
         {
             **{name: ("task", column) for name, column in along_task.items()},
             **{name: ("row", column) for name, column in along_row.items()},
-            **{name: ((kept[name], *(f"{name}_{k}" for k in range(1, x.ndim))), x) for name, x in joined.items()},
+            **{
+                _variable(name, along_row): ((kept[name], *(f"{_variable(name)}_{k}" for k in range(1, x.ndim))), x)
+                for name, x in joined.items()
+            },
         },
         attrs={"arrays": json.dumps(list(kept)), "columns": json.dumps(list(along_row))},
     )
@@ -130,6 +133,11 @@ def _task_columns(name: str, task: Finished, arrays: Collection[str]) -> dict[st
     }
 
 
+def _variable(name: str, columns: Collection[str] = ()) -> str:
+    """Return what an array is called in a file: not like a column, and without /, which would stand for a path."""
+    return name.replace("/", "∕") + (" (array)" if name in columns else "")
+
+
 def _compact(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.float32) if array.dtype.kind == "f" else array
 
@@ -141,12 +149,14 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 def _tasks(table: xr.Dataset) -> Any:
     """Yield the tasks of a table with their ids."""
     columns, arrays = (json.loads(table.attrs[name]) for name in ("columns", "arrays"))
-    measured = {name: _plain(table[name].to_numpy()) for name in (*columns, *arrays)}
-    along_task = {name for name in arrays if table[name].dims[0] == "task"}
+    measured = {name: _plain(table[name].to_numpy()) for name in columns}
+    called = {name: _variable(name, columns) for name in arrays}
+    along_task = {name for name in arrays if table[called[name]].dims[0] == "task"}
+    of_arrays = {name: _plain(table[variable].to_numpy()) for name, variable in called.items()}
     about = {
         name: table[name].to_numpy().tolist()
         for name in table.variables
-        if table[name].dims == ("task",) and name not in along_task
+        if table[name].dims == ("task",) and name not in called.values()
     }
     ends = np.cumsum(about["members"]).tolist()
     for k, end in enumerate(ends):
@@ -159,5 +169,5 @@ def _tasks(table: xr.Dataset) -> Any:
         if about["P_threshold"][k]:
             record["multiple"] = {key: about[column][k] for key, column in _MULTIPLE.items()}
         values = {name: measured[name][rows] for name in columns}
-        kept = {name: measured[name][k if name in along_task else rows] for name in arrays}
+        kept = {name: x[k if name in along_task else rows] for name, x in of_arrays.items()}
         yield about["task"][k], Finished(json.loads(about["parameters"][k]), values, kept, record)
