@@ -29,3 +29,8 @@ if int(os.environ.get("PHASEKIT_SEED_SHIFT", "0")):
 
     if importlib.util.find_spec("torch"):
         sitecustomize.shift_torch()
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the site, which takes longest and can't be shared out: else it would run alone at the end."""
+    items.sort(key=lambda item: item.path.name != "test_site.py")

@@ -53,7 +53,7 @@ def run(capsys, monkeypatch):
     return call
 
 
-@pytest.fixture(params=["decoder", "babyberta"])
+@pytest.fixture(params=[pytest.param("decoder", marks=pytest.mark.nightly), "babyberta"])
 def store(request, tmp_path, monkeypatch, zorro):
     monkeypatch.setenv(FOLDER, str(tmp_path))
     monkeypatch.setenv(CACHE, str(tmp_path / "cache"))

@@ -50,7 +50,7 @@ def subject(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["nemotron", "babyberta"])
+@pytest.mark.parametrize("family", [pytest.param("nemotron", marks=pytest.mark.nightly), "babyberta"])
 def test_two_processes_train_the_network_of_one(subject, tmp_path, family):
     """Masked sentences have different numbers of places that count, so the average of two means would be another."""
     own = subject(family)

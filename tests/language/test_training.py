@@ -105,8 +105,8 @@ def test_the_mean_loss_weighs_tokens_alike(subject):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["nemotron", "gpt2", "babyberta"])
-@pytest.mark.parametrize("score", ["softmax", "ssa"])
+@pytest.mark.parametrize("family", ["nemotron", pytest.param("gpt2", marks=pytest.mark.nightly), "babyberta"])
+@pytest.mark.parametrize("score", [pytest.param("softmax", marks=pytest.mark.nightly), "ssa"])
 def test_a_grammar_is_learned(subject, family, score):
     """Held-out loss below that of somebody who knows how often each token comes, but no grammar."""
     own = subject(family, score=score, examples="sentences")
@@ -257,7 +257,7 @@ def test_what_does_not_fit_is_refused_before_any_work(subject):
         held_out_batches(whole, text)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")  # of torch's own compiler
 def test_compiled_training_is_training(subject):
     own = subject("babyberta")

@@ -209,7 +209,7 @@ class Login:
 
 
 @needs_slurm
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_jobs_of_dask_jobqueue(cluster, local):
     work = Work(cluster.folder)
     one, others = fill(cluster)
