@@ -249,6 +249,35 @@ class Registry(Generic[D]):
         return kind(**fields_in(self.word, text, words))
 
 
+def preset_in(what: str, presets: Mapping[str, D], given: Any, default: str) -> D:
+    """Return a preset, changed if asked: ``NAME``, ``NAME:field=value``, ``{preset = NAME, field = value}``.
+
+    Parameters
+    ----------
+    what : str
+        For errors.
+    presets : mapping of name to Description
+    given : the description itself, a name or a mapping
+    default : str
+        The preset of a mapping that names none.
+
+    Raises
+    ------
+    InputError
+        For an unknown name or field, or a value out of range.
+    """
+    if isinstance(given, type(presets[default])):
+        return given
+    fields = dict(given) if isinstance(given, Mapping) else {"preset": given}
+    name = fields.pop("preset", default)
+    if isinstance(name, str) and ":" in name:
+        name, *words = name.split(":")
+        fields |= fields_in(what, name, words)
+    if not isinstance(name, str) or name not in presets:
+        raise InputError(what, name, f"must be one of {', '.join(presets)}")
+    return presets[name].at(**fields)
+
+
 def fields_in(what: str, text: str, words: Iterable[str], given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return fields and values written ``field=value``, and those that are given beside them.
 

@@ -38,7 +38,7 @@ def endpoint(
 
     For SSA the number that moves is n (--score ssa --b 1 --between n=1.01..8), for softmax L or the temperature. All
     else is fixed, or varied along --axis. Of the posterior (--estimator posterior) an endpoint takes seconds: its rows
-    are sampled at every step of the search. Exit status 1 if there is no endpoint, 3 if the search failed.
+    are integrated at every step of the search. Exit status 1 if there is no endpoint, 3 if the search failed.
     """
     name, low, high = _interval(between)
     name_of_axis, points = (None, None) if axis is None else parse_axis(axis)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from phasekit.describe import Description, fields_in
+from phasekit.describe import Description, preset_in
 from phasekit.errors import InputError
 
 Kind = Literal["decoder", "encoder"]
@@ -91,15 +91,6 @@ def get_shape(given: Any) -> Shape:
     InputError
         For an unknown name or field, or a value out of range.
     """
-    if isinstance(given, Shape):
-        return given
-    fields = dict(given) if isinstance(given, Mapping) else {"preset": given}
-    if "family" in fields and "preset" not in fields:  # as `describe` wrote it
-        return Shape(**fields)
-    name = fields.pop("preset", "decoder-1m")
-    if isinstance(name, str) and ":" in name:
-        name, *words = name.split(":")
-        fields |= fields_in("shape", name, words)
-    if not isinstance(name, str) or name not in SHAPES:
-        raise InputError("shape", name, f"must be one of {', '.join(SHAPES)}")
-    return SHAPES[name].at(**fields)
+    if isinstance(given, Mapping) and "family" in given and "preset" not in given:  # as `describe` wrote it
+        return Shape(**given)
+    return preset_in("shape", SHAPES, given, "decoder-1m")

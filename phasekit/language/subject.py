@@ -12,8 +12,7 @@ from phasekit.language.batches import Blocks, Examples, Masking, Sentences
 from phasekit.language.corpus import Corpus, Documents
 from phasekit.language.shapes import Kind, Shape, get_shape
 from phasekit.scores import Score, Softmax, get_score
-
-Learned = Literal["head", "layer", "no"]
+from phasekit.transformers.decoder import Learned
 
 
 class LanguageModel(Description):

@@ -98,6 +98,12 @@ def documents(text: Text) -> Iterator[str]:
         raise InputError("text", text.source, f"has no document of at least {text.least_words} words in this part")
 
 
+def spread(documents: list[str], most: int) -> list[str]:
+    """Return so many documents at most, evenly spread over all."""
+    count = len(documents)
+    return [documents[k * count // most] for k in range(most)] if most < count else documents
+
+
 def digest(text: Text) -> str:
     """Return what tells one text from another: the SHA-256 of the file, or the name of a stream.
 

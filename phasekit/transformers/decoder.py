@@ -6,7 +6,6 @@ can be left out or exchanged by its :class:`Architecture`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import sqrt
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from phasekit.attention import ScoredAttention
-from phasekit.describe import Description, fields_in
+from phasekit.describe import Description, preset_in
 from phasekit.errors import InputError
 from phasekit.scores import Score, Softmax
 from phasekit.scores.parameters import ScoreParameters
@@ -89,16 +88,7 @@ def get_architecture(given: Any) -> Architecture:
     InputError
         For an unknown name or field, or a value out of range.
     """
-    if isinstance(given, Architecture):
-        return given
-    fields = dict(given) if isinstance(given, Mapping) else {"preset": given}
-    name = fields.pop("preset", "small")
-    if isinstance(name, str) and ":" in name:
-        name, *words = name.split(":")
-        fields |= fields_in("architecture", name, words)
-    if not isinstance(name, str) or name not in PRESETS:
-        raise InputError("architecture", name, f"must be one of {', '.join(PRESETS)}")
-    return PRESETS[name].at(**fields)
+    return preset_in("architecture", PRESETS, given, "small")
 
 
 class Decoder(nn.Module):

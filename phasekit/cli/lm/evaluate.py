@@ -61,6 +61,7 @@ def evaluate(
     from phasekit.language.evaluation import examine
     from phasekit.language.harness import run_tasks
     from phasekit.language.pairs import read_paradigms
+    from phasekit.language.text import spread
     from phasekit.progress import bar
 
     paradigms = () if zorro is None else read_paradigms(zorro, paradigm, most_pairs)
@@ -69,7 +70,7 @@ def evaluate(
     with bar("examining") as progress:
         for name, trained, unseen, keep in _models(target):
             trained.model.to(where)  # type: ignore[arg-type]
-            texts = {source: _spread(unseen(source), documents) for source in text or ()}
+            texts = {source: spread(unseen(source), documents) for source in text or ()}
             examined = examine(
                 trained.model,
                 trained.tokenizer,
@@ -126,9 +127,3 @@ def _models(target: Path) -> Iterator[tuple[str, Trained, Any, Any]]:
         yield f"{arm_label(subject)}, seed {task.data_seed}", trained_model(task, result), unseen, keep
     if nothing:
         raise InputError("store", str(target), "holds no language model that is trained")
-
-
-def _spread(documents: list[str], most: int) -> list[str]:
-    """Return so many documents, evenly spread."""
-    count = len(documents)
-    return [documents[k * count // most] for k in range(most)] if most < count else documents

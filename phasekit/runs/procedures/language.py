@@ -18,7 +18,7 @@ from phasekit.language.evaluation import Evaluation, examine
 from phasekit.language.models import parameter_count
 from phasekit.language.pairs import TIE, read_paradigms
 from phasekit.language.subject import LanguageModel
-from phasekit.language.text import FOLDER, Text, documents
+from phasekit.language.text import FOLDER, Text, documents, spread
 from phasekit.language.tokenizer import wrapped
 from phasekit.language.training import train_language
 from phasekit.runs.procedures.base import Case, Outcome, Procedure, Workplace
@@ -149,7 +149,7 @@ class LanguageTraining(Procedure, Training):
         for text in (subject.corpus.text, *self.texts):
             name = "held out" if text == subject.corpus.text else _name(text)
             texts[name] = [document for document in documents(text) if is_held_out(document, subject.corpus.held_out)]
-        some = {name: _spread(unseen, self.most_documents) for name, unseen in texts.items()}
+        some = {name: spread(unseen, self.most_documents) for name, unseen in texts.items()}
         found = examine(model, tokenizer, paradigms=self._paradigms(), texts=some)
         return found.joined(examine(model, tokenizer, texts=texts, lengths=self.lengths)) if self.lengths else found
 
@@ -171,11 +171,6 @@ def rows_of(found: Evaluation) -> list[dict[str, Any]]:
             told = {"accuracy": right.mean(), "ties": int((right == TIE).sum()), "items": len(right)}
             rows.append({"test": name, "way": way, **dict.fromkeys(_COLUMNS, np.nan), **told})
     return rows
-
-
-def _spread(documents: list[str], most: int) -> list[str]:
-    """Return so many documents, evenly spread."""
-    return [documents[k * len(documents) // most] for k in range(most)] if most < len(documents) else documents
 
 
 def _name(text: Text) -> str:
