@@ -157,6 +157,8 @@ def draw(drawing: Drawing) -> Drawn:
         with contextlib.redirect_stdout(io.StringIO()) if drawing.quiet else contextlib.nullcontext():
             main: Callable[[Path, Preset], list[Path]] = load(drawing.script).main
             files = main(drawing.out, drawing.preset)
+    except InputError as what:  # such as a text that isn't here: a line, as every command says it
+        error = f"{drawing.name}: {what}"
     except (Exception, SystemExit):
         error = traceback.format_exc().rstrip()
     seconds, processor = time.perf_counter() - begun, time.process_time() - used

@@ -144,8 +144,36 @@ def cache_folder() -> Path:
 
 def is_held_out(document: str, share: float) -> bool:
     """Whether a document is held out: by its words alone."""
-    drawn = int.from_bytes(hashlib.blake2b(document.encode(), digest_size=8, person=b"held out").digest(), "big")
-    return drawn < share * 2**64
+    return _drawn(document) < share * 2**64
+
+
+def not_trained_on(corpus: Corpus, found: Iterable[str]) -> list[str]:
+    """Return those of some documents, of this text or another, that no training batch of a corpus contains.
+
+    Raises
+    ------
+    InputError
+        If the corpus's text can't be read: what was trained on is known by its words.
+    """
+    given = list(found)
+    drawn = np.array([_drawn(document) for document in given], dtype=np.uint64)
+    known = np.isin(drawn, _trained_on(corpus, digest(corpus.text)))
+    return [document for document, seen in zip(given, known, strict=True) if not seen]
+
+
+def _drawn(document: str) -> int:
+    """Return a number of 64 bits that only a document's words decide."""
+    return int.from_bytes(hashlib.blake2b(document.encode(), digest_size=8, person=b"held out").digest(), "big")
+
+
+@lru_cache(maxsize=2)
+def _trained_on(corpus: Corpus, _: str) -> NDArray[np.uint64]:
+    """Return the numbers of all documents that are trained on: eight bytes for each, however long it is.
+
+    The digest of the text is an argument, so that a file that has changed is read again.
+    """
+    drawn = (_drawn(document) for document in documents(corpus.text) if not is_held_out(document, corpus.held_out))
+    return np.unique(np.fromiter(drawn, dtype=np.uint64))
 
 
 @lru_cache(maxsize=4)

@@ -86,6 +86,16 @@ def test_only_what_changed_is_drawn_again(phasekit, scripts, tmp_path):
     assert phasekit(*arguments).out.count("\n") == 2, "what lies beside a script may be imported by it"
 
 
+def test_what_a_user_can_mend_is_said_in_a_line(phasekit, scripts, tmp_path):
+    (scripts / "textless.py").write_text(
+        "from phasekit.errors import InputError\n\n\n"
+        "def main(out, preset):\n    raise InputError('text', 'a.txt', 'can\\'t be read')\n"
+    )
+    outcome = phasekit("figures", "textless", "--scripts", scripts, "--out", tmp_path / "o")
+    assert outcome.status == 1
+    assert outcome.err == "textless: text = 'a.txt': can't be read\nfailed: textless\n"
+
+
 @pytest.mark.slow
 def test_several_are_drawn_at_once_and_a_broken_one_fails_alone(phasekit, scripts, tmp_path):
     (scripts / "broken.py").write_text("def main(out, preset):\n    print('much')\n    raise RuntimeError('no ink')\n")

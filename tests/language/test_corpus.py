@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phasekit.errors import InputError
-from phasekit.language.corpus import CACHE, Corpus, is_held_out, prepare
+from phasekit.language.corpus import CACHE, Corpus, is_held_out, not_trained_on, prepare
 from phasekit.language.tokenizer import SPECIAL, load_tokenizer, train_tokenizer, wrapped
 from tests.language.texts import sentences, write
 
@@ -44,6 +44,20 @@ def test_the_share_held_out_is_that_asked_for():
 def test_a_larger_share_holds_out_what_a_smaller_one_does():
     for k in range(1000):
         assert is_held_out(f"document {k}", 0.3) or not is_held_out(f"document {k}", 0.1)
+
+
+def test_models_are_examined_on_all_that_they_were_not_trained_on(tmp_path):
+    lines, others = sentences(300), [f"a sentence of another text, number {k}" for k in range(50)]
+    found = corpus(tmp_path, lines, held_out=0.2)
+    held_out = [line for line in lines if is_held_out(line, 0.2)]
+    assert not_trained_on(found, lines) == held_out
+    assert not_trained_on(found, others) == others
+    assert not_trained_on(found, []) == []
+    mixed = [*others[:3], *lines[:40], *others[3:]]
+    trained = set(decoded(prepare(found), prepare(found).train))
+    assert not_trained_on(found, mixed) == [line for line in mixed if line not in trained]
+    corpus(tmp_path, others, held_out=0.0)
+    assert not_trained_on(found.at(held_out=0.0), others) == [], "a file that has changed is read again"
 
 
 def test_what_is_held_out_does_not_shape_the_tokenizer(tmp_path):

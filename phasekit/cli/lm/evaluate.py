@@ -106,7 +106,7 @@ def _models(target: Path) -> Iterator[tuple[str, Trained, Any, Any]]:
     if (target / "config.json").exists():
         yield str(target), load(target), all_of, lambda examined: None
         return
-    from phasekit.language.corpus import is_held_out
+    from phasekit.language.corpus import not_trained_on
     from phasekit.measure.examined import evaluation_file, evaluation_of, language_tasks, trained_model
     from phasekit.measure.language import arm_label
     from phasekit.runs.store.store import Store
@@ -116,10 +116,10 @@ def _models(target: Path) -> Iterator[tuple[str, Trained, Any, Any]]:
     for task, result in language_tasks(store):
         nothing = False
         subject: Any = task.model
-        share, earlier = subject.corpus.held_out, evaluation_of(store, task.id, result)
+        earlier = evaluation_of(store, task.id, result)
 
-        def unseen(source: str, share: float = share) -> list[str]:
-            return [document for document in all_of(source) if is_held_out(document, share)]
+        def unseen(source: str, corpus: Any = subject.corpus) -> list[str]:
+            return not_trained_on(corpus, all_of(source))
 
         def keep(examined: Evaluation, name: str = task.id, earlier: Evaluation = earlier) -> None:
             earlier.joined(examined).save(evaluation_file(store, name))
