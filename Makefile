@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --co
 # Many small arrays: one thread per process is fastest, and test workers must not fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help install test quick lint reproduce explorer site gpu-check bench pins clean
+.PHONY: help install test suite quick lint reproduce explorer site gpu-check bench pins clean
 .DELETE_ON_ERROR:
 
 help:
@@ -46,7 +46,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 # A file's tests stay on one worker, so that what they share is made once.
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-test: $(INSTALLED) lint
+# mypy has one core to itself for a minute, if it isn't given other work beside it.
+test: $(INSTALLED)
+	@$(MAKE) --no-print-directory --jobs 2 lint suite
+
+suite: $(INSTALLED)
 	@$(PYTEST) -m "not nightly" --durations 20 $(PYTEST_ARGS)
 
 # Most of the physics; no pictures, nothing that is killed, nothing that takes long.

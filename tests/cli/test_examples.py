@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,22 +65,51 @@ def test_every_command_has_one():
     assert all(group.epilog.startswith(f"Example: phasekit {group.name} ") for group in app.registered_groups)
 
 
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Folders with a text, a sweep and its finished store, by kind of sweep: made when first asked for."""
+
+    made = {}
+
+    def place(kind, run):
+        if kind in made:
+            return made[kind]
+        folder = made[kind] = tmp_path_factory.mktemp("place")
+        write(folder, "text.txt", sentences(2000))
+        (folder / "small.toml").write_text({"heads": SWEEP, "language": LM_SWEEP}[kind])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setenv("PHASEKIT_CACHE", str(folder / "cache"))
+            if kind == "heads":
+                assert run("run", "small.toml", "--preset", "tiny", "--store", "store").status == 0
+                assert run("archive", "store", "--out", "archived.nc", "--sims", str(folder)).status == 0
+            else:
+                assert run("lm", "train", "small.toml", "--preset", "tiny", "--store", "store").status == 0
+        return folder
+
+    return place
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in SLOW])
-def test_an_example(name, phasekit, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PHASEKIT_CACHE", str(tmp_path / "cache"))
-    write(tmp_path, "text.txt", sentences(2000))
-    (tmp_path / "small.toml").write_text(LM_SWEEP if name.startswith("lm ") else SWEEP)
-    if name not in ("run", "lm train") and ("{STORE}" in EXAMPLES[name] or name == "archive verify"):
-        assert phasekit("run", "small.toml", "--preset", "tiny", "--store", "store").status == 0
+def test_an_example(name, phasekit, places, tmp_path, monkeypatch):
+    stored = "{STORE}" in EXAMPLES[name] or name == "archive verify"
+    if stored:
+        shutil.copytree(places("language" if name.startswith("lm ") else "heads", phasekit), tmp_path / "place")
+        if name in ("run", "lm train"):
+            shutil.rmtree(tmp_path / "place" / "store")
+    else:
+        (tmp_path / "place").mkdir()
+        write(tmp_path / "place", "text.txt", sentences(2000))
+    monkeypatch.chdir(tmp_path / "place")
+    monkeypatch.setenv("PHASEKIT_CACHE", str(tmp_path / "place" / "cache"))
+    if name == "archive verify":
+        (tmp_path / "place" / "archived.nc").rename("results.nc")
     words = shlex.split(EXAMPLES[name].format(STORE="store", SWEEP="small.toml", TEXT="text.txt"))[1:]
     if name == "figures":
         words += ["--scripts", str(ROOT / "figures")]
     if name.startswith("archive"):
-        words += ["--sims", str(tmp_path)]
-    if name == "archive verify":
-        assert phasekit("archive", "store", "--out", "results.nc", "--sims", str(tmp_path)).status == 0
+        words += ["--sims", "."]
     done = phasekit(*words)
     assert done.status == 0, done.err
     assert done.out

@@ -13,7 +13,13 @@ import phasekit
 from phasekit.explorer import PAGE, build
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
-COMPUTING = "return [...document.querySelectorAll('.note')].some(note => note.textContent.includes('Computing'))"
+#: Whether all that the last change asks for is done: views drawn, diagrams computed, the address written.
+DONE = """
+const done = arguments[0], notes = [...document.querySelectorAll(".note")];
+requestAnimationFrame(() => requestAnimationFrame(() => done(
+  !waiting && location.hash === `#${toHash(state)}` && !notes.some((note) => note.textContent.includes("Computing"))
+)));
+"""
 CHOOSE = """
 const [id, to] = arguments, one = document.getElementById(id);
 one.value = to;
@@ -43,14 +49,11 @@ def page(chromium):
 
 
 def settle(browser):
-    """Wait until phase diagrams are drawn and the address is written."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        if not browser.execute_script(COMPUTING):
-            time.sleep(0.3)
-            return
-        time.sleep(0.1)
-    raise AssertionError("phase diagrams weren't finished")
+    """Wait until the page shows its state: a loaded machine may take long."""
+    deadline = time.monotonic() + 60
+    while not browser.execute_async_script(DONE):
+        assert time.monotonic() < deadline, "the page isn't done"
+        time.sleep(0.05)
 
 
 def summary(browser):
@@ -72,7 +75,7 @@ def test_dragging_P_through_a_jump(page):
     handle = browser.find_element("css selector", "#cell-course-1 .handle")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", handle)
     ActionChains(browser).drag_and_drop_by_offset(handle, 25, 0).perform()
-    time.sleep(0.3)
+    settle(browser)
     after = summary(browser)
     assert number(after, "at P") > 823
     assert number(after, "aG") > 0.15
@@ -86,12 +89,12 @@ def test_keyboard_moves_the_cross_and_P(page):
     browser = page("score=softmax&second=none&V=8&L=64&P=820")
     handle = browser.find_element("css selector", "#cell-course-1 .handle")
     handle.send_keys(Keys.ARROW_RIGHT)
-    time.sleep(0.2)
+    settle(browser)
     assert number(summary(browser), "at P") == pytest.approx(836.4)
     assert number(summary(browser), "aG") > 0.15
     cross = browser.find_element("css selector", "#cell-diagram-L-1 .handle")
     cross.send_keys(Keys.ARROW_RIGHT)
-    time.sleep(0.3)
+    settle(browser)
     assert "L=65" in browser.current_url
 
 
@@ -143,7 +146,7 @@ def test_downloads_and_the_python_line(page, score):
     for view in shown:
         cell = browser.find_element("id", f"cell-{view}-1")
         browser.execute_script("arguments[0].querySelector('details').open = true; arguments[0].scrollIntoView()", cell)
-        time.sleep(0.2)
+        settle(browser)
         python = cell.find_element("css selector", ".python").get_attribute("value")
         for button in cell.find_elements("css selector", ".actions button"):
             button.click()
@@ -203,10 +206,11 @@ def test_networks_are_shown_beside_their_own_model(page):
 
 def saved(browser, name):
     file = browser.downloads / name
-    for _ in range(50):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         if file.exists() and file.stat().st_size:
             return file
-        time.sleep(0.1)
+        time.sleep(0.02)
     raise AssertionError(f"{name} wasn't saved")
 
 
@@ -228,7 +232,7 @@ def test_no_serious_violation_of_accessibility(page, theme, width):
     screen = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 1000}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     browser.execute_script(f"setTheme('{theme}'); document.querySelectorAll('details').forEach(d => d.open = true)")
-    time.sleep(0.5)
+    settle(browser)
     browser.execute_script(AXE.read_text("utf-8"))
     try:
         found = browser.execute_async_script("const done = arguments[0]; axe.run().then(r => done(r.violations))")
@@ -243,7 +247,7 @@ def test_it_fits_a_phone(page):
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     )
-    time.sleep(0.3)
+    settle(browser)
     try:
         assert browser.execute_script("return document.documentElement.scrollWidth") == 390
     finally:

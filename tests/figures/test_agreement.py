@@ -10,11 +10,13 @@ from figures.agreement import size_dependence
 from figures.agreement._agreement import sgld_rows, theory
 from figures.agreement._agreement_tables import notes, summary
 from figures.agreement._zero_step import ZeroStepSGLD, at_zero_step
+from phasekit.drawing import plotting
 from phasekit.model import Model
 from phasekit.runs.procedures import Workplace
 from phasekit.samplers import HMC, sample
 from phasekit.samplers.diagnostics import MIXED
 from phasekit.theory.minima import find_minima
+from tests.figures.labels import assert_labelled
 
 SMALL = Model(V=3, L=6, score="linear")
 ABOUT = {"longest_step": 0.4, "stiffest": 1.0}
@@ -100,6 +102,7 @@ def test_the_summary_counts_each_side_of_the_threshold():
 @pytest.mark.slow
 def test_agreement_is_shown_for_both_methods(drawn):
     result = drawn("agreement")
+    assert_labelled(result, plotting.PAGE)
     rows = result.numbers("agreement")
     runs = rows[rows["kind"] == "runs"]
     assert {*runs["estimator"]} == {"map", "posterior"}

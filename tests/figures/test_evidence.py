@@ -45,7 +45,9 @@ def known():
         yield
 
 
-@pytest.mark.parametrize("name", ["hysteresis", "free_energy", "susceptibility"])
+@pytest.mark.parametrize(
+    "name", ["hysteresis", "free_energy", pytest.param("susceptibility", marks=pytest.mark.nightly)]
+)
 def test_pictures_are_as_wide_as_a_column_and_labelled(name, drawn):
     (figure,) = drawn(name).figures.values()
     assert figure.get_figwidth() == plotting.PAGE
@@ -86,6 +88,7 @@ def test_one_peak_or_two(drawn):
         assert table[table["kind"] == kind]["value"].min() == 0
 
 
+@pytest.mark.nightly
 def test_susceptibility_is_the_variance_over_that_without_data(drawn, tiny):
     table = drawn("susceptibility").numbers("susceptibility")
     table = table[(table["score"] == "linear") & (table["L"] == 16)]

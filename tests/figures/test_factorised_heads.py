@@ -5,12 +5,15 @@ import pandas as pd
 import pytest
 
 from figures.factorised import _factorised, factorised_heads
+from phasekit.drawing import plotting
 from phasekit.theory.transitions import find_transitions
+from tests.figures.labels import assert_labelled
 
 pytestmark = pytest.mark.slow
 
 
 def test_networks_jump_where_theory_says(drawn):
+    assert_labelled(drawn("factorised_heads"), plotting.PAGE)
     rows = drawn("factorised_heads").numbers("factorised_heads")
     jumps = rows[rows["kind"] == "jump"].set_index(["threshold", "key_dim"])
     for name in ("P1", "P2", "P_star"):

@@ -8,36 +8,19 @@ from PIL import Image
 
 from phasekit.drawing import plotting
 from tests.figures import golden
+from tests.figures.labels import assert_labelled
 
+#: Those that train many networks are looked at where their numbers are tested, so that they are drawn once.
 PICTURES = {
     "landscape": plotting.COLUMN, "linear_transition": plotting.COLUMN, "softmax_transition": plotting.COLUMN,
     "phase_diagrams": plotting.COLUMN, "attention_matrices": plotting.COLUMN, "scaling_laws": plotting.COLUMN,
-    "factorised_heads": plotting.PAGE, "agreement": plotting.PAGE, "posterior_transitions": plotting.COLUMN,
+    "posterior_transitions": plotting.COLUMN,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_as_wide_as_they_should_be_and_labelled(name, drawn):
-    result = drawn(name)
-    assert result.figures
-    for stem, figure in result.figures.items():
-        assert len(result.numbers(stem)) > 0
-        assert figure.get_figwidth() == PICTURES[name]
-        # Panels above each other share their horizontal axis, panels beside each other their vertical one, and those
-        # inside a grid both.
-        words = [
-            (a.get_xlabel(), a.get_ylabel(), a.get_title(loc="left"), a.get_title(loc="right"))
-            for a in figure.axes
-            if at_the_edge(a)
-        ]
-        assert all(any(each) for each in words)
-        assert any(x for x, *_ in words)
-        assert any(y for _, y, *_ in words)
-
-
-def at_the_edge(axes):
-    place = axes.get_subplotspec()
-    return place is None or place.is_first_row() or place.is_last_row() or place.is_first_col()
+    assert_labelled(drawn(name), PICTURES[name])
 
 
 def test_png_and_pdf(drawn):

@@ -11,6 +11,7 @@ from phasekit.transformers.evaluation import few
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.nightly
 def test_shifts(drawn, tiny):
     found = drawn("icl_shift").numbers("icl_shift")
     every = found[found["task"] == "every"]
@@ -40,6 +41,7 @@ def test_saturation(drawn):
     assert set(found["arm"]) == {"softmax", "ssa"}
 
 
+@pytest.mark.nightly
 def test_attention(drawn):
     found = drawn("icl_attention").numbers("icl_attention")
     sums = found.groupby(["arm", "layer", "head", "when"])["weight"].sum()

@@ -55,7 +55,7 @@ def test_labels(score, name):
     assert _scores.label(Model(V=8, L=16, score=score)) == name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_table(drawn):
     csv, md = drawn("table_scores").files
     rows = pd.read_csv(csv)

@@ -178,6 +178,7 @@ def test_work_waits_for_a_worker_as_long_as_the_scheduler_lives():
             backend.close()
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_grows_gets_more_work(cluster, monkeypatch):
     """Workers are counted anew: two tasks each are with the scheduler, one of them in reserve."""
     handed_out, counts = [], iter([1, 20, 20, 20, *[60] * 200])

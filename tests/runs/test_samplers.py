@@ -147,7 +147,7 @@ def test_what_chains_cannot_do_is_refused_before_work_begins():
 def test_a_diverging_chain_fails_its_task_with_its_name(run):
     description = {
         "seeds": 1, "group": 1, "model": {"V": 4, "score": "linear"}, "axes": {"L": [5], "P": [400]},
-        "procedure": {"name": "sgld", "draws": 300, "warmup": 0, "step": 10.0},
+        "procedure": {"name": "sgld", "draws": 20, "warmup": 0, "step": 10.0},
     }  # fmt: skip
     summary, _, _ = run(description)
     ((kind, message),) = summary.failed.values()

@@ -38,7 +38,9 @@ def stopping_after(pauses):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("float64", 1e-10)])
+@pytest.mark.parametrize(
+    ("precision", "tolerance"), [pytest.param("float32", 1e-5, marks=pytest.mark.nightly), ("float64", 1e-10)]
+)
 def test_the_softmax_arm_is_a_plain_transformer_after_a_hundred_steps(precision, tolerance):
     """Same weights at the start, same batches, torch's own attention, Adam and clipping: same network."""
     task = build_task("linear-functions")

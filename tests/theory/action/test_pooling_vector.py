@@ -148,7 +148,7 @@ def test_lowest_minimum_is_that_of_the_unreduced_action():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("P", [30, 120])
+@pytest.mark.parametrize("P", [30, pytest.param(120, marks=pytest.mark.nightly)])
 def test_against_hmc(P):
     """Two data sets: the loss within 3 %, s² and s₂ within a quarter (V = 4 is small); a scalar c1 has twice the s²."""
     model = Model(V=4, L=8, P=P, **TOKENS)

@@ -244,7 +244,7 @@ def test_jumps_of_long_rows_end_at_a_fold_and_not_in_the_noise_of_strong_fields(
     assert 3000 < float(end["P"]) < 5000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_curves_that_end_past_their_folds_dip_as_whole_ones_do():
     """Random models with and without folds; both curves have the same dip, and most short ones are shorter."""
     shorter = 0

@@ -26,7 +26,10 @@ DISTANCES = np.geomspace(1e-7, 1e-3, 13)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name in ("ssa n", "ssa b"))) for name in FAMILIES],
+)
 def test_rows_of_models_up_to_an_endpoint(name):
     """A cusp: the jump closes as √d, the barrier as d², the window as d^(3/2), and every model has its numbers."""
     model, family, side = FAMILIES[name]
