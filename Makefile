@@ -10,7 +10,7 @@ FROM ?= archive
 JOBS ?= 2
 CHECK_SECONDS ?= 120
 INSTALLED := $(VENV)/.installed
-EXTRAS := networks,dev,bench,cluster,evidence,parquet,lm,docs,browser
+EXTRAS := networks,dev,bench,cluster,evidence,parquet,archive,lm,docs,browser
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 
 # Many small arrays: one thread per process is fastest, and test workers must not fight for cores.

@@ -97,7 +97,7 @@ def _open(path: Path) -> tuple[dict[str, str], dict[str, xr.Dataset]]:
     import xarray as xr
 
     try:
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
+        with xr.open_datatree(path) as tree:  # by netCDF4 where it is installed: many small columns are its strength
             root = {str(name): str(value) for name, value in tree.attrs.items()}
             return root, {name: node.to_dataset(inherit=False).load() for name, node in tree.children.items()}
     except FileNotFoundError:
