@@ -163,3 +163,64 @@ def test_local_exponents_of_the_loss_behind_the_jump():
     ends = [find_minima(Model(V=10_000, L=64, tokens="zipf:1").grid(P=P * x)).loss[:, 0] for x in (0.98, 1.02)]
     exponents = np.log(ends[1] / ends[0]) / np.log(1.02 / 0.98)
     assert exponents == pytest.approx([-0.67, -0.70, -0.925, -1.33], abs=0.006)
+
+
+def landscape(model, P):
+    """Return δ and S(δ) of softmax for different tokens, from the action's definition on a dense grid."""
+    V, L = model.V, model.L
+    delta = np.concatenate([np.linspace(-12, -1e-3, 1000), np.linspace(0, 20, 20001)])
+    alpha = 1 / (1 + (L - 1) * np.exp(-delta))
+    g = (V * alpha - 1) / (V - 1)
+    q = (V * (alpha**2 + (1 - alpha) ** 2 / (L - 1)) - 1) / (V - 1)
+    t = P * model.sigma_w**2 / (model.kappa * V)
+    data = P / (2 * model.kappa) * (1 - 1 / V) * (1 - t * g**2 / (1 + t * q))
+    return delta, data + (L - 1) * delta**2 / (2 * model.sigma_g**2)
+
+
+def ahead(model, P):
+    """Return by how much the best minimum that copies lies below the other one; None if there is no such pair."""
+    delta, S = landscape(model, P)
+    k = np.flatnonzero((S[1:-1] < S[:-2]) & (S[1:-1] <= S[2:])) + 1
+    k = k[delta[k] > -0.5 if model.V > model.L else delta[k] >= 0]
+    return None if k.size < 2 else float(S[k[0]] - S[k[-1]])
+
+
+def drawn_models(count, whole):
+    rng = np.random.default_rng(17)
+    for _ in range(count):
+        L = int(rng.integers(3, 40))
+        V = L if whole else L + int(rng.integers(1, 2 * L))
+        numbers = dict(zip(("sigma_w", "sigma_g", "kappa"), np.exp(rng.uniform(-1, 1, 3)), strict=True))
+        yield Model(V=V, L=L, tokens="uniform:replacement=false", **numbers)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["V = L", "V > L"])
+def test_transitions_of_different_tokens_against_a_scan(whole):
+    """P* and the lower spinodal of random models, beside a dense grid of the action itself."""
+    jumps = 0
+    for model in drawn_models(20 if whole else 6, whole):
+        found = find_transitions(model)
+        assert found.order == "first" or not whole, model
+        if found.order != "first":
+            assert all(ahead(model, P) is None for P in found.values["P_x"] * np.geomspace(0.2, 5, 6))
+            continue
+        jumps += 1
+        star, low = found.values["P_star"], found.values["spinodals"][0]
+        if star / low < 1 + 1e-3:
+            continue  # a grid of δ doesn't resolve so narrow a window
+        assert ahead(model, star * (1 - 1e-4)) < 0 < ahead(model, star * (1 + 1e-4)), model
+        assert ahead(model, low * (1 - 2e-3)) is None
+        assert ahead(model, low * (1 + 2e-3)) is not None
+        if whole:
+            end = found.evidence["even_attention_ends"]
+            assert end == pytest.approx(model.kappa * model.L**2 / (model.sigma_w * model.sigma_g), rel=1e-9)
+            assert found.values["spinodals"][1] is None
+            assert found.values["jump"]["aG"][0] == 0
+    assert jumps > 2
+
+
+def test_two_tokens_that_are_all_there_are():
+    """V = L = 2: what isn't the other is known, and copying grows out of even attention at once."""
+    found = find_transitions(Model(V=2, L=2, tokens="uniform:replacement=false", kappa=0.5))
+    assert found.order == "second"
+    assert found.values["P_star"] == pytest.approx(0.5 * 4)

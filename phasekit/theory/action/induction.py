@@ -259,11 +259,6 @@ class InductionMap(Sheet, Curved, Isolated, Approximate):
         joined = tuple(np.concatenate(coordinate) for coordinate in zip(*points, strict=True))
         return StationaryPoints(np.concatenate(owners), joined, np.concatenate(starts))
 
-    def unstructured(self, p: Parameters) -> tuple[Array, Array]:
-        """Return action and loss of the unstructured state."""
-        zero = np.zeros(p.shape)
-        return self.data.jet(zero, p).value, self.data.loss(zero, p)
-
     def spinodal(self, p: Parameters) -> Array:
         """Return the P up to which the unstructured state is a minimum; infinite for V = L."""
         with np.errstate(divide="ignore"):

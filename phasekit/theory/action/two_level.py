@@ -15,13 +15,15 @@ import numpy as np
 from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action import token_data
-from phasekit.theory.action.base import Array, Averages, Jet, Point, Profile, Profiled, share
+from phasekit.theory.action.base import Array, Averages, Jet, Mask, Point, Profile, Profiled, share
 from phasekit.theory.action.generated import softmax_map
 from phasekit.theory.action.generated import two_level as generated
 from phasekit.theory.action.price import Price
 
 #: Half the range of ln t that is searched.
 _LOG_RANGE = 150.0
+#: A copy overlap that counts as none.
+_NOTHING = 1e-12
 
 
 class Data(NamedTuple):
@@ -104,6 +106,19 @@ class TwoLevelMap(Profiled):
 
     def copying_share(self, z: Point, p: Parameters) -> Array:
         return share(self.averages(z, p))
+
+    def unstructured(self, p: Parameters) -> tuple[Array, Array]:
+        """Return action and loss of the state in which every entry has the same weight, at no cost."""
+        zero = np.zeros(p.shape)
+        return self.data.jet(zero, p).value, self.data.loss(zero, p)
+
+    def rests(self, p: Parameters) -> Mask:
+        """Return in which models that state is stationary at every P: even attention tells nothing there.
+
+        So it is where the tokens of a sequence are different and there are no others (docs/beyond.md).
+        """
+        known = p.setting.tokens.separation(p.V) * (p.L - 1)  # (1 − g)L of even attention
+        return np.asarray(np.abs(known / p.L - 1) < _NOTHING) & np.ones(p.shape, dtype=bool)
 
     def path(self, p: Parameters, cells: int) -> Array:
         return self.price.path(p, cells)

@@ -13,18 +13,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from phasekit.model import Parameters
+from phasekit.theory import solve
 from phasekit.theory.action import Action
 from phasekit.theory.action.base import Array, Coarse, Curved, Fluctuating
+from phasekit.theory.action.two_level import TwoLevelMap
 from phasekit.theory.transitions.coexistence import coexistence
 from phasekit.theory.transitions.course import Course, Verdict, nan_to_none
 from phasekit.theory.transitions.crossover import global_minimum
 from phasekit.theory.transitions.curve import StationaryCurves
 from phasekit.theory.transitions.passage import Passage, State, Threshold, phase_of, state_at
+from phasekit.theory.transitions.rest import beyond_fold, first_fold, interior_lowest, jump_from_rest, reached, sides
 
 EQUAL_ACTIONS = Threshold("P_star", "$P^*$", "where both minima have the same action")
 STEEPEST = Threshold(
     "P_x", r"$P_\times$", "steepest point of the crossover: the largest d ln g/d ln P (g: copy overlap)"
 )
+#: Of P: how far from the first node of a curve its end is searched (in ln P), and what counts as the same.
+_FAR, _SAME = 7.0, 1e-9
 #: In the evidence of a jump, where the action has them.
 _ESTIMATES = ("P_star_error", "P_star_with_fluctuations")
 
@@ -53,28 +58,34 @@ class Folds(Course):
             ``softest``: lowest Hessian eigenvalue along the curve, whitened (negative if and only if the curve folds);
             ``P_x``: steepest point of a smooth crossover, the largest d ln g/d ln P (g the copy overlap);
             ``P_star``, ``spinodals`` (lower, upper), ``barrier`` (from the minima to the saddle point between them, at
-            P*), and ``action``, ``loss`` and both order parameters on the (low, high) branch at P*; for the posterior
+            P*), and ``action``, ``loss`` and both order parameters on the (low, high) branch at P*; where the low one
+            is even attention at every P, ``rest_ends``, up to which that is a minimum; for the posterior
             also ``P_star_error`` (standard error of the row averages) and ``P_star_with_fluctuations`` (where the
             branches are equal with the Gaussian fluctuations around each); ``failed``.
         """
         assert isinstance(action, Curved)
         curve = StationaryCurves(action, p)
-        u, softest = curve.softest()
-        folded = np.flatnonzero(softest < 0)
-        smooth = np.flatnonzero(softest >= 0)
+        rests = action.rests(p) if isinstance(action, TwoLevelMap) else np.zeros(p.shape, dtype=bool)
+        moving, resting = np.flatnonzero(~rests), np.flatnonzero(rests & np.isfinite(curve.nodes).all(1))
+        u, softest = np.full(p.shape, np.nan), np.full(p.shape, np.nan)
+        u[moving], softest[moving] = curve[moving].softest()
+        folded, smooth = np.flatnonzero(softest < 0), np.flatnonzero(softest >= 0)
         parts = [(smooth, {"P_x": curve[smooth].steepest()}), (folded, _jump(curve[folded], u[folded]))]
+        if resting.size:
+            parts.append((resting, _from_rest(curve[resting])))
         result: dict[str, Any] = {"softest": softest}
         for rows, part in parts:
             for name, values in part.items():
-                result[name] = np.full((*p.shape, *values.shape[1:]), np.nan)
-                result[name][rows] = values
-        result["failed"] = np.isnan(softest) | ((softest < 0) & np.isnan(result["P_star"]))
+                result.setdefault(name, np.full((*p.shape, *values.shape[1:]), np.nan))[rows] = values
+        result["failed"] = np.isnan(result["softest"]) | (((softest < 0) | rests) & np.isnan(result["P_star"]))
         if isinstance(action, Coarse):  # whose curve ends where rows can't be averaged, and never in a kink
             result["failed"] |= (softest >= 0) & np.isnan(result["P_x"])
         return result
 
     def judge(self, action: Action, p: Parameters, row: Mapping[str, Array]) -> Verdict:
         evidence: dict[str, Any] = {"smallest_curvature": float(row["softest"])}
+        if np.isfinite(row.get("rest_ends", np.nan)):
+            return _judged_from_rest(action, row, evidence)
         if row["softest"] < 0:
             evidence["why"] = (
                 "the curve of stationary points folds: between the spinodals there are two minima, with a saddle point "
@@ -97,10 +108,10 @@ class Folds(Course):
             return {"P_x": None}
         (passage,) = passages
         if passage.window is None:
-            return {"P_x": passage.P}
+            return {passage.name: passage.P}
         return {
             "P_star": passage.P,
-            "spinodals": list(passage.window),
+            "spinodals": [end if np.isfinite(end) else None for end in passage.window],
             "jump": passage.jump,
             "action": passage.before.action,
             "barrier": passage.evidence["barrier"],
@@ -118,9 +129,62 @@ def _passage(action: Action, row: Mapping[str, Array]) -> Passage:
         for side in (0, 1)
     )
     low, high = (float(end) for end in row["spinodals"])
+    if low >= float(row["P_star"]) * (1 - _SAME):
+        return Passage("P_star", "onset", float(row["P_star"]), before, before)
     return Passage(
         "P_star", "jump", float(row["P_star"]), before, after, (low, high), {"barrier": float(row["barrier"])}
     )
+
+
+def _from_rest(curve: StationaryCurves) -> dict[str, Array]:
+    """Describe what follows even attention, where that is stationary at every P: a jump, or an onset (L = 2)."""
+    action = curve.action
+    assert isinstance(action, TwoLevelMap)
+    curve = reached(curve)
+    first = first_fold(curve)
+    p, nothing = curve.p, tuple(np.zeros(curve.p.shape) for _ in action.coordinates)
+
+    def at_rest(log_P: Array, p: Parameters) -> Array:
+        return action.curvatures(nothing, p.replace(P=np.exp(log_P)))[..., 0]
+
+    about = np.log(curve.at(curve.nodes[:, 0], p).P)
+    ends = np.exp(solve.root(at_rest, about - _FAR, about + _FAR, p))
+    there = p.replace(P=ends)
+    found = {
+        "P_star": ends.copy(), "spinodals": np.stack([ends, ends], axis=-1), "barrier": np.zeros(p.shape),
+        "action": action.unstructured(there)[0], **sides(action, nothing, nothing, there),
+    }  # fmt: skip
+    jumps = np.flatnonzero(first != 0)
+    rest = curve[jumps]
+    endless = np.full(jumps.size, np.inf)
+    folds = np.full((jumps.size, 2), np.nan)
+    for name, values in jump_from_rest(rest, first[jumps], first[jumps], folds, endless).items():
+        if name in found:
+            found[name][jumps] = values
+    _, softness = interior_lowest(beyond_fold(rest, first[jumps]))
+    again = jumps[softness < 0]  # a second window further on: nothing here would tell which jump comes first
+    found["P_star"][again] = np.nan
+    softest = np.zeros(p.shape)
+    softest[jumps] = rest.curvature(first[jumps] / 2, rest.p)
+    both = np.stack([found["action"], found["action"]], axis=-1)
+    return {**found, "action": both, "rest_ends": ends, "softest": softest}
+
+
+def _judged_from_rest(action: Action, row: Mapping[str, Array], evidence: dict[str, Any]) -> Verdict:
+    passage = _passage(action, row)
+    evidence["even_attention_ends"] = float(row["rest_ends"])
+    if passage.kind == "onset":
+        evidence["why"] = (
+            "copying grows out of even attention, which is stationary at every P, where that turns unstable"
+        )
+        return Verdict("second", (passage,), evidence)
+    evidence["why"] = (
+        "even attention is stationary at every P, because different tokens of a whole vocabulary tell it nothing; the "
+        "minimum that follows it exists from the lower spinodal on. Even attention turns at its own end into a minimum "
+        "that looks anywhere but at the copy, so there is no upper one"
+    )
+    evidence["barrier"] = "along the one-parameter path, so an upper bound"
+    return Verdict("first", (passage,), evidence)
 
 
 def _jump(curve: StationaryCurves, softest: Array) -> dict[str, Array]:

@@ -25,6 +25,7 @@ from phasekit.theory.transitions.crossover import global_minimum
 from phasekit.theory.transitions.curve import StationaryCurves
 from phasekit.theory.transitions.folds import EQUAL_ACTIONS
 from phasekit.theory.transitions.passage import Passage, State, Threshold, phase_of, state_at
+from phasekit.theory.transitions.rest import beyond_fold, first_fold, interior_lowest, jump_from_rest, sides
 
 SECOND_LAYER = Threshold(
     "P_layer2", "$P_{(2)}$", "where layer 2 forms, if after layer 1: a jump, or the steepest point"
@@ -62,9 +63,9 @@ class Layers(Course):
         found |= {name: np.full(p.shape, np.nan) for name in ("P_star", "barrier", "action", "P_layer2")}
         found["layer2_action"], found["layer2_barrier"] = np.full(p.shape, np.nan), np.full(p.shape, np.nan)
         known = np.flatnonzero(np.isfinite(curve.nodes).all(1))
-        first = _first_fold(curve[known])
-        beyond = _beyond(curve[known], first)
-        soft, softness = _interior_lowest(beyond)
+        first = first_fold(curve[known])
+        beyond = beyond_fold(curve[known], first)
+        soft, softness = interior_lowest(beyond)
         two = np.flatnonzero(softness < 0)
         start = first.copy()
         second = _second_jump(beyond[two], soft[two])
@@ -73,7 +74,7 @@ class Layers(Course):
         folds[two] = second.pop("folds")
         for name, values in second.items():
             found[name][known[two]] = values
-        after = _jump_from_unstructured(curve[known], first, start, folds)
+        after = jump_from_rest(curve[known], first, start, folds, action.spinodal(p[known]))
         for name, values in after.items():
             if name in found:
                 found[name][known] = values
@@ -120,45 +121,6 @@ def _pairs(prefix: str) -> list[str]:
     return [prefix + name for name in ("spinodals", "loss", "copying_share", *InductionMap.order_parameters)]
 
 
-def _first_fold(curve: StationaryCurves) -> Array:
-    """Return where the saddle points that leave the unstructured state turn into minima; 0 if they are minima at once.
-
-    Just beyond the state the curvature is negative, of the order of the distance: it is never looked at there.
-    """
-    values = curve.curvature(curve.nodes, curve.p.expand())
-    rises = (values[:, :-1] < 0) & (values[:, 1:] >= 0)
-    k, rows = rises.argmax(axis=1), np.arange(values.shape[0])
-    found = solve.root(curve.curvature, curve.nodes[rows, k], curve.nodes[rows, k + 1], curve.p)
-    return np.where(rises.any(axis=1), found, np.where(values[:, 0] >= 0, 0.0, np.nan))
-
-
-def _beyond(curve: StationaryCurves, first: Array) -> StationaryCurves:
-    """Return the rest of the curves, from a little beyond the first fold."""
-    last = curve.nodes[:, -1]
-    shares = np.linspace(1e-6, 1.0, _NODES)
-    return StationaryCurves(curve.action, curve.p, first[:, None] + (last - first)[:, None] * shares, first)
-
-
-def _interior_lowest(curve: StationaryCurves) -> tuple[Array, Array]:
-    """Return position and value of the lowest dip of the curvature inside the nodes; NaN without any."""
-    values = curve.curvature(curve.nodes, curve.p.expand())
-    inner = values[:, 1:-1]
-    dips = (inner <= values[:, :-2]) & (inner < values[:, 2:])
-    k = np.where(dips, inner, np.inf).argmin(axis=1) + 1
-    rows, some = np.arange(values.shape[0]), dips.any(axis=1)
-    at, value = np.full(rows.size, np.nan), np.full(rows.size, np.inf)
-    bracket = tuple(curve.nodes[rows[some], k[some] + shift] for shift in (-1, 0, 1))
-    at[some], value[some] = solve.minimum(curve.curvature, bracket, curve.p[np.flatnonzero(some)])
-    return at, value
-
-
-def _advantage(curve: StationaryCurves, u: Array, p: Parameters) -> Array:
-    """Return the action at ``u``, at its own P, above that of the unstructured state."""
-    action, there = curve.action, curve.at(u, p)
-    assert isinstance(action, InductionMap)
-    return action.jet(curve.point(u, there), there).value - action.unstructured(there)[0]
-
-
 def _second_jump(curve: StationaryCurves, soft: Array) -> dict[str, Array]:
     """Describe what curves do that fold twice more, ``soft`` between those folds.
 
@@ -178,47 +140,11 @@ def _second_jump(curve: StationaryCurves, soft: Array) -> dict[str, Array]:
     result["layer2_spinodals"] = np.where(separate[:, None], np.exp(both.log_window), np.nan)
     barrier = np.where(np.isnan(both.barrier), action.jet(saddle, there).value - value, both.barrier)
     result["layer2_barrier"] = np.where(separate, barrier, np.nan)
-    for name, pair in _sides(action, low, high, there).items():
+    for name, pair in sides(action, low, high, there).items():
         result[f"layer2_{name}"] = np.where(separate[:, None], pair, np.nan)
     ends = (curve.nodes[:, 0], soft, curve.nodes[:, -1])
     result["folds"] = np.stack([solve.root(curve.curvature, *pair, curve.p) for pair in pairwise(ends)], axis=-1)
     return result
-
-
-def _jump_from_unstructured(curve: StationaryCurves, first: Array, start: Array, folds: Array) -> dict[str, Array]:
-    """Describe the jump from the unstructured state to the minima from ``start`` on.
-
-    Saddle points lie on the way up to the first fold, and between the two later ``folds``: a jump of both layers may
-    have to pass either, or both.
-    """
-    action, p, last = curve.action, curve.p, curve.nodes[:, -1]
-    assert isinstance(action, InductionMap)
-
-    def advantage(u: Array, p: Parameters) -> Array:
-        return _advantage(curve, u, p)
-
-    apart = start < folds[:, 0]  # the minimum that follows ends where the curve folds again
-    place = solve.root(advantage, start * (1 + 1e-12), np.where(apart, folds[:, 0], last), p)
-    there = curve.at(place, p)
-    nothing = tuple(np.zeros(p.shape) for _ in action.coordinates)
-
-    def excess(u: Array, p: Parameters, log_P: Array) -> Array:
-        return np.log(curve.at(u, p).P) - log_P
-
-    def height(low: Array, high: Array) -> Array:
-        saddle = solve.root(excess, low, high, p, np.log(there.P))
-        return action.jet(curve.point(saddle, there), there).value
-
-    floor = action.unstructured(there)[0]
-    later = np.where(start == folds[:, 1], height(folds[:, 0], folds[:, 1]), np.nan)
-    return {
-        "place": place,
-        "P_star": there.P,
-        "spinodals": np.stack([curve.at(start, p).P, action.spinodal(p)], axis=-1),
-        "barrier": np.fmax(height(1e-9 * first, first), later) - floor,
-        "action": floor,
-        **_sides(action, nothing, curve.point(place, there), there),
-    }
 
 
 def _crossover(curve: StationaryCurves, place: Array) -> Array:
@@ -226,17 +152,6 @@ def _crossover(curve: StationaryCurves, place: Array) -> Array:
     last = curve.nodes[:, -1]
     nodes = place[:, None] + (last - place)[:, None] * np.linspace(0.0, 1.0, _NODES)
     return StationaryCurves(curve.action, curve.p, nodes).steepest()
-
-
-def _sides(action: InductionMap, low: Any, high: Any, p: Parameters) -> dict[str, Array]:
-    """Return loss, share of copying and order parameters of two minima, in pairs."""
-    found: dict[str, list[Array]] = {"loss": [], "copying_share": [], **{name: [] for name in action.order_parameters}}
-    for z in (low, high):
-        found["loss"].append(action.loss(z, p))
-        found["copying_share"].append(action.copying_share(z, p))
-        for name, values in zip(action.order_parameters, action.order(z, p), strict=True):
-            found[name].append(values)
-    return {name: np.stack(np.broadcast_arrays(*pair), axis=-1) for name, pair in found.items()}
 
 
 def _passage(action: InductionMap, row: Mapping[str, Array], prefix: str, name: str) -> Passage:
