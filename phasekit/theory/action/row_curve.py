@@ -7,12 +7,13 @@ its nodes everything is interpolated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.interpolate import BSpline, make_interp_spline
+from scipy.interpolate import BSpline, KroghInterpolator, make_interp_spline
 
 from phasekit.errors import InputError
 from phasekit.scores import Score
@@ -186,9 +187,9 @@ class _Way:
             strongest = max(strongest, here.log_t)
             if len(nodes) > _MOST_NODES:
                 raise ArithmeticError("the curve of stationary states doesn't end")
-            expected = _ahead(nodes, step)
+            expected = _ahead(nodes[-2:], step)
             try:
-                node = self._solve(here.x + step, expected, here.near)
+                node = self._solve(here.x + step, _ahead(nodes[-3:], step), here.near)
                 miss = abs(node.eta - expected) / (1 + abs(node.eta))
             except ArithmeticError:
                 miss = np.inf
@@ -270,13 +271,12 @@ def _moved(row: Cumulants, step: float) -> Cumulants:
     return row._replace(log_Z=log_Z, g=row.g + step * row.gq, q=row.q + step * row.qq)
 
 
-def _ahead(nodes: list[_Node], step: float) -> float:
-    """Return η a step of ln θ ahead, from the last two nodes and their slopes."""
-    last = nodes[-1]
-    if len(nodes) == 1:
-        return last.eta + step * last.eta_slope
-    before = nodes[-2]
-    width = last.x - before.x
-    u = 1 + step / width
-    cubic = np.array([2 * u**3 - 3 * u**2 + 1, u**3 - 2 * u**2 + u, 3 * u**2 - 2 * u**3, u**3 - u**2])
-    return min(float(cubic @ [before.eta, width * before.eta_slope, last.eta, width * last.eta_slope]), 0.0)
+def _ahead(nodes: Sequence[_Node], step: float) -> float:
+    """Return η a step of ln θ beyond the last node: of the polynomial through all nodes with their slopes."""
+    x = np.array([node.x for node in nodes])
+    return min(float(KroghInterpolator(np.repeat(x, 2), _alternating(nodes))(x[-1] + step)), 0.0)
+
+
+def _alternating(nodes: Sequence[_Node]) -> Array:
+    """Return η and its slope of each node in turn."""
+    return np.array([[node.eta, node.eta_slope] for node in nodes]).ravel()

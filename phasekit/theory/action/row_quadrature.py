@@ -14,6 +14,7 @@ there. The averages of g and q come with derivatives of A and B.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,21 +49,42 @@ _RESOLVED = 4.0
 _NEWTON_STEPS, _NEAR = 60, 0.1
 #: Logits whose weight has a smaller logarithm (negative) than this aren't looked at in the search for the contour.
 _FAINT = 150.0
-#: Complex numbers at once, and panels on one side of 0, at most.
-_MOST, _MOST_PANELS = 2**23, 400
+#: Complex numbers in all and at once, and panels on one side of 0, at most.
+_MOST, _AT_ONCE, _MOST_PANELS = 2**27, 2**19, 400
 #: The period of Σy that images are kept at (at most), and that in standard deviations; the contour's move, in them.
 _PERIOD, _IN_DEVIATIONS, _MOVE = 2.6, 16.0, 3.0
+#: Nodes are left out for a weight whose logarithm is below that of the error by so much.
+_LENIENT = 8.0
+#: Steps of d are kept if those that the integrand asks for are between these multiples; how often they are shortened.
+_FINE, _COARSER, _REFINEMENTS = 0.8, 2.0, 8
+#: A contour for other η at the same θ serves if η has moved by so much, relative, at most.
+_BESIDE = 1e-2
 #: How often the range of τ may grow, by which factor, and how much shorter the range is that it is compared with.
 _REACH, _GROWTHS, _GROWTH, _SHORTER = 2.5, 6, 1.6, 0.8
 
 
 class Contour(NamedTuple):
-    """For nodes in d = ln N: σ, the standard deviation of Σy, and the logarithm of the integrand's size."""
+    """For nodes in d = ln N: σ, the standard deviation of Σy, and the logarithm of the integrand's size.
+
+    ``step`` from node to node (some that don't count may be left out), ``tilt``: the fields (θ, η) that it was laid
+    for; ``grown``: how often the range of τ had to grow there.
+    """
 
     d: Array
     s: Array
     deviation: Array
     size: Array
+    step: float
+    tilt: tuple[float, float]
+    grown: int = 0
+
+    def only(self, which: Any) -> Contour:
+        """Return some of the nodes."""
+        return self._replace(**{name: getattr(self, name)[which] for name in ("d", "s", "deviation", "size")})
+
+    def serves(self, theta: float, eta: float) -> bool:
+        """Whether it still passes near the saddle points of other fields."""
+        return self.tilt[0] == theta and abs(self.tilt[1] - eta) <= _BESIDE * (1 + abs(eta))
 
 
 class RowQuadrature(Rows):
@@ -89,7 +111,11 @@ class RowQuadrature(Rows):
         with np.errstate(divide="ignore"):  # weights beyond all floats: no contour will be found
             self._typical = float(np.log(L) + top + np.log(prior @ np.exp(self._log_f - top)))
         self._unit = min(1.0, float(np.sqrt(prior @ (self._log_f - prior @ self._log_f) ** 2)))
-        self.prior, _ = self.cumulants(0.0, 0.0)
+
+    @cached_property
+    def prior(self) -> Cumulants:  # type: ignore[override]
+        """Averages without a tilt."""
+        return self.cumulants(0.0, 0.0)[0]
 
     def cumulants(self, theta: float, eta: float, near: Contour | None = None) -> tuple[Cumulants, Contour]:
         """Return ln Z₁ and its first two derivatives at a tilt, and the contour, from which to begin at one nearby.
@@ -107,17 +133,16 @@ class RowQuadrature(Rows):
         bulk = contour.size > contour.size.max() - 4
         if not bulk.any():
             raise ArithmeticError(f"no contour was found at the tilt ({theta:g}, {eta:g})")
-        reach = _REACH * np.sqrt(2 * self._digits) / float(contour.deviation[bulk].min())
-        for _ in range(_GROWTHS):
-            found, shorter = self._integrate(theta, eta, contour, reach)
+        shortest = _REACH * np.sqrt(2 * self._digits) / float(contour.deviation[bulk].min())
+        for grown in range(contour.grown, _GROWTHS):
+            found, shorter = self._integrate(theta, eta, contour, shortest * _GROWTH**grown)
             if (
                 abs(found.log_Z - shorter.log_Z) <= self.error**0.75 * max(1.0, abs(found.log_Z))
                 and 0 < found.g < 1
                 and 0 < found.q < 1
                 and found.gg > 0 < found.qq
             ):
-                return found, contour
-            reach *= _GROWTH
+                return found, contour._replace(grown=grown)
         raise ArithmeticError(f"averages over rows didn't settle at the tilt ({theta:g}, {eta:g})")
 
     def effective_rows(self, theta: float, eta: float) -> float:
@@ -141,15 +166,35 @@ class RowQuadrature(Rows):
         """Return even nodes on the range of d that carries the integral, as many as resolve it.
 
         They are looked for around those of a tilt nearby; if there is none, or the range has moved out of there, by
-        zooming in from everywhere.
+        zooming in from everywhere. A peak that is narrower than the steps looks as wide as they are: steps are
+        shortened until they find what they were made for.
         """
-        if near is not None:
-            wider = _WIDER * (near.d[-1] - near.d[0])
-            d = np.arange(near.d[0] - wider, near.d[-1] + wider, near.d[1] - near.d[0])
-            found = self._saddles(d, np.interp(d, near.d, near.s), theta, eta)
-            first, last = self._used(found)
-            if first >= 0 and last < d.size and self._step(found) > 0.8 * (d[1] - d[0]):
-                return Contour(*(values[first : last + 1] for values in found))
+        if near is not None and near.serves(theta, eta):
+            return near
+        grown = 0 if near is None else near.grown
+        found = None if near is None else self._moved(near, theta, eta)
+        if found is None:
+            found = self._zoomed(theta, eta)
+        elif _FINE * found.step < self._step(found) < _COARSER * found.step:
+            return found.only(self._counting(found))._replace(grown=grown)
+        for _ in range(_REFINEMENTS):
+            low, high, step = found.d[0], found.d[-1], self._step(found)
+            nodes = np.linspace(low, high, max(int(np.ceil((high - low) / step)) + 1, 3))
+            found = self._saddles(nodes, np.interp(nodes, found.d, found.s), theta, eta)
+            if self._step(found) > _FINE * step:
+                break
+        return found.only(self._counting(found))._replace(grown=grown)
+
+    def _moved(self, near: Contour, theta: float, eta: float) -> Contour | None:
+        """Return the nodes that count, with the steps of a tilt nearby; None if they aren't around its own."""
+        wider = _WIDER * (near.d[-1] - near.d[0])
+        d = np.arange(near.d[0] - wider, near.d[-1] + wider, near.step)
+        found = self._saddles(d, np.interp(d, near.d, near.s), theta, eta)
+        first, last = self._used(found)
+        return found.only(slice(first, last + 1)) if first >= 0 and last < d.size else None
+
+    def _zoomed(self, theta: float, eta: float) -> Contour:
+        """Return a few nodes on the range that counts."""
         low, high = self._typical + self._unit * _LOWEST, self._typical + self._unit * _HIGHEST
         s = np.zeros(_SCAN)
         for _ in range(_ZOOMS):
@@ -163,8 +208,11 @@ class RowQuadrature(Rows):
             further = self._unit * _FURTHER
             low, high = d[first] - further * beyond[0], d[last] + further * beyond[1]
             s = np.interp(np.linspace(low, high, _SCAN), d, found.s)
-        nodes = np.linspace(d[first], d[last], max(int(np.ceil((d[last] - d[first]) / self._step(found))) + 1, 3))
-        return self._saddles(nodes, np.interp(nodes, d, found.s), theta, eta)
+        return found.only(slice(first, last + 1))
+
+    def _counting(self, contour: Contour) -> NDArray[np.bool_]:
+        """Return which nodes aren't in a gap between peaks."""
+        return np.asarray(contour.size > contour.size.max() - self._digits - _LENIENT)
 
     def _used(self, contour: Contour) -> tuple[int, int]:
         """Return the first and the last node that count, with one to spare that there may not be.
@@ -184,7 +232,7 @@ class RowQuadrature(Rows):
         size = contour.size
         bends = np.diff(size, 2)[size[1:-1] > size.max() - 4]
         sharpest = -float(bends[np.isfinite(bends)].min(initial=-1e-9))
-        return float(_RESOLVED / np.sqrt(self._digits) * (contour.d[1] - contour.d[0]) / np.sqrt(sharpest))
+        return float(_RESOLVED / np.sqrt(self._digits) * contour.step / np.sqrt(sharpest))
 
     def _saddles(self, d: Array, s: Array, theta: float, eta: float) -> Contour:
         """Solve for the real s at which the mean of Σy is 1, by Newton's method on its logarithm within brackets."""
@@ -209,7 +257,7 @@ class RowQuadrature(Rows):
             before = np.where(halve, np.where(bracketed, low + high, 0.0) / 2 - s, step)
             s = np.where(far, s + before, s)
         size = log_a + (self.L - 1) * log_b - np.log(deviation)
-        return Contour(d, s, deviation, np.where(np.isfinite(size) & ~far, size, -np.inf))
+        return Contour(d, s, deviation, np.where(np.isfinite(size) & ~far, size, -np.inf), d[1] - d[0], (theta, eta))
 
     def _nodes(self, d: Array, rate: float) -> tuple[Array, Array]:
         """Return y and ln of weight times prior at nodes of the logits, for each d; both of shape (d, nodes).
@@ -257,8 +305,9 @@ class RowQuadrature(Rows):
         tau = step * np.arange(int(np.ceil(reach / step)) + 1)
         if tau.size * u.size > _MOST:
             raise ArithmeticError("averages over rows take too many nodes")
-        waves = _powers(np.exp(-1j * step * u), tau.size)
-        sums = waves.real @ parts + 1j * (waves.imag @ parts)
+        few = max(1, _AT_ONCE // (tau.size * u.shape[1]))
+        blocks = [slice(first, first + few) for first in range(0, d.size, few)]
+        sums = np.concatenate([_transformed(step * u[block], tau.size, parts[block]) for block in blocks])
         a0, a1, a2, a3, a4, b, b2, b4 = np.moveaxis(sums, -1, 0)
         lead, others = b ** (L - 1) * np.exp(size - size.max())[:, None], L - 1
         b2, b4 = b2 / b, b4 / b
@@ -275,7 +324,7 @@ class RowQuadrature(Rows):
                 )
             ]
         )
-        unit = np.log(step / (2 * np.pi) * (d[1] - d[0])) + size.max() + (theta + eta) / L
+        unit = np.log(step / (2 * np.pi) * contour.step) + size.max() + (theta + eta) / L
         whole, shorter = (_cumulants(terms @ _window(tau / (reach * share)), unit, L) for share in (1.0, _SHORTER))
         return whole, shorter
 
@@ -304,6 +353,12 @@ def _even(count: Array, places: Array) -> Array:
         raise ArithmeticError("logits are spread too widely")
     shares = np.linspace(0.0, 1.0, number + 1)
     return np.stack([np.interp(row[0] + (row[-1] - row[0]) * shares, row, places) for row in count])
+
+
+def _transformed(phase: Array, count: int, parts: Array) -> Array:
+    """Return Σ exp(−i k phase) parts over the nodes, shape (d, count, columns), for k = 0 … count − 1."""
+    waves = _powers(np.exp(-1j * phase), count)
+    return np.asarray(waves.real @ parts + 1j * (waves.imag @ parts))
 
 
 def _powers(wave: Array, count: int) -> Array:
