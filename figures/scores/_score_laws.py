@@ -19,7 +19,8 @@ from phasekit.theory import solve
 from phasekit.theory.action import action_for
 from phasekit.theory.action.generated.score_laws import jump_balance
 from phasekit.theory.closed_forms import ClosedForm, OddsPrice, closed_forms_of, price_of, regime_laws
-from phasekit.theory.transitions.table import locate, parameters_without_P
+from phasekit.theory.transitions import locate
+from phasekit.theory.transitions.table import parameters_without_P
 
 Array = NDArray[np.float64]
 

@@ -10,16 +10,20 @@ import xarray as xr
 from phasekit.files import write_netcdf
 from phasekit.model import Estimator, Grid, given_grid
 from phasekit.progress import Progress, Report, reported
+from phasekit.theory.action import action_for
 from phasekit.theory.long_names import with_long_names
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import THRESHOLDS, Family, critical_endpoint, transition_table
+from phasekit.theory.transitions.precision import check_error
 from phasekit.theory.transitions.table import model_attributes
 
 #: Values of ``phase`` and what they mean.
 PHASES = ("no pattern", "pooling", "copying")
 
 
-def phase_diagram(grid: Grid, estimator: Estimator = "map", *, progress: Progress = None) -> xr.Dataset:
+def phase_diagram(
+    grid: Grid, estimator: Estimator = "map", *, progress: Progress = None, error: float | None = None, jobs: int = 1
+) -> xr.Dataset:
     """Compute a phase diagram.
 
     Parameters
@@ -30,6 +34,10 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map", *, progress: Progres
     progress : bool or callable, optional
         Whether to show a bar; None: in a notebook only. Or what is called with (stages done, stages in all): minima,
         transition lines, and where they end.
+    error : float, optional
+        Relative error of the posterior's transition lines, at most (``line_NAME_error``).
+    jobs : int
+        Processes to share the models of the posterior out among; the numbers are the same ones.
 
     Returns
     -------
@@ -49,12 +57,14 @@ def phase_diagram(grid: Grid, estimator: Estimator = "map", *, progress: Progres
         If P is neither an axis nor in the base model, or there is no theory for the score and estimator.
     """
     with reported(progress, "phase diagram") as report:
-        return _diagram(given_grid(grid), estimator, report or (lambda done, total: None))
+        return _diagram(given_grid(grid), estimator, report or (lambda done, total: None), error, jobs)
 
 
-def _diagram(grid: Grid, estimator: Estimator, report: Report) -> xr.Dataset:
+def _diagram(grid: Grid, estimator: Estimator, report: Report, error: float | None, jobs: int) -> xr.Dataset:
     report(0, 3)
-    minima = find_minima(grid, estimator)
+    if error is not None:
+        check_error(action_for(grid.base, estimator), error)
+    minima = find_minima(grid, estimator, jobs=jobs)
     report(1, 3)
     names = list(grid.axes)
     share = minima.copying_share[..., 0]
@@ -76,8 +86,9 @@ def _diagram(grid: Grid, estimator: Estimator, report: Report) -> xr.Dataset:
         dataset = dataset.assign_attrs(caveat=minima.caveat)
     others = {name: values for name, values in grid.axes.items() if name != "P"}
     if "P" in grid.axes:
-        lines = transition_table(Grid(grid.base, others) if others else grid.base, estimator)
-        wanted = [name for name in (*THRESHOLDS, "spinodals") if name in lines]
+        lines = transition_table(Grid(grid.base, others) if others else grid.base, estimator, error=error, jobs=jobs)
+        stated = [f"{name}_error" for name in THRESHOLDS]
+        wanted = [name for name in (*THRESHOLDS, *stated, "spinodals") if name in lines]
         dataset = dataset.merge(lines[wanted].rename({name: f"line_{name}" for name in wanted}))
         dataset["lines_failed"] = lines["failed"]
         report(2, 3)

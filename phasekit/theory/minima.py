@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phasekit.checks import whole_number
 from phasekit.model import Estimator, Grid, Model, Parameters, given_models, in_words
 from phasekit.show import Shown, Table
 from phasekit.theory.action import Action, action_for
@@ -20,6 +21,7 @@ from phasekit.theory.action.base import TOLERANCE, Array, Covariance, Posterior,
 from phasekit.theory.action.listed import Branch, Listed
 from phasekit.theory.action.search import stationary_points
 from phasekit.theory.long_names import with_long_names
+from phasekit.theory.slices import map_slices, slices_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -200,7 +202,7 @@ def minima_table(
     )
 
 
-def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
+def find_minima(models: Model | Grid, estimator: Estimator = "map", *, jobs: int = 1) -> Minima:
     """Find all local minima of the effective action.
 
     Parameters
@@ -208,6 +210,8 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
     models : Model or Grid
         P must be given.
     estimator : "map" or "posterior"
+    jobs : int
+        Processes to share the models of the posterior out among; the numbers are the same ones.
 
     Raises
     ------
@@ -223,10 +227,50 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map") -> Minima:
     parameters = models.parameters()
     if isinstance(action, Listed):
         return _listed(models, action, parameters)
-    found = minima_of(action, parameters.ravel())
-    if found.owner.size == 0:
+    flat = parameters.ravel()
+    slices = slices_of(flat) if whole_number("jobs", jobs, 1) > 1 and isinstance(action, Posterior) else []
+    if len(slices) < 2:
+        found = minima_of(action, flat)
+        minima = _assemble(models, estimator, action, parameters, found)
+    else:
+        parts = map_slices(_in_slice, jobs, [(model, estimator, action, flat[members]) for members in slices])
+        minima = _joined(models, parts, slices, parameters)
+    if not minima.count.any():
         raise ArithmeticError(f"no minimum was found of {in_words(model, estimator)}: the search failed")
-    return _assemble(models, estimator, action, parameters, found)
+    return minima
+
+
+def _in_slice(model: Model, estimator: Estimator, action: Action, p: Parameters) -> Minima:
+    return _assemble(model, estimator, action, p, minima_of(action, p))
+
+
+def _joined(
+    models: Model | Grid, parts: Sequence[Minima], slices: Sequence[NDArray[np.int64]], parameters: Parameters
+) -> Minima:
+    """Return the minima of slices of a grid as those of the whole."""
+    width = max(part.action.shape[1] for part in parts)
+    places = np.argsort(np.concatenate(slices))
+
+    def join(tables: Sequence[Any]) -> Any:
+        first = tables[0]
+        if isinstance(first, dict):
+            return {name: join([table[name] for table in tables]) for name in first}
+        if isinstance(first, Covariance):
+            return Covariance(*(join(column) for column in zip(*tables, strict=True)))
+        if not isinstance(first, np.ndarray):
+            return first
+        whole = np.concatenate([table if table.ndim == 1 else _widened(table, width) for table in tables])[places]
+        return whole.reshape(*parameters.shape, *whole.shape[1:])
+
+    columns = {each.name: join([getattr(part, each.name) for part in parts]) for each in fields(Minima)}
+    return Minima(**{**columns, "models": models})
+
+
+def _widened(table: NDArray[Any], width: int) -> NDArray[Any]:
+    """Return a table of branches with so many columns, the new ones NaN or False."""
+    missing = np.nan if table.dtype.kind == "f" else False
+    more = np.full((table.shape[0], width - table.shape[1], *table.shape[2:]), missing, dtype=table.dtype)
+    return np.concatenate([table, more], axis=1)
 
 
 def _listed(models: Model | Grid, action: Listed, parameters: Parameters) -> Minima:

@@ -78,7 +78,16 @@ class LawFit:
     rank: int | None = None
 
 
-def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estimator: Estimator = "map") -> xr.Dataset:
+def scaling_law(
+    model: Model,
+    quantity: str,
+    axis: str,
+    values: ArrayLike,
+    estimator: Estimator = "map",
+    *,
+    error: float | None = None,
+    jobs: int = 1,
+) -> xr.Dataset:
     """Compute a threshold along one axis, with local exponents and the closed forms beside it.
 
     Parameters
@@ -88,12 +97,15 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     quantity : "P1", "P2" (linear attention), "P_star" (jump of a normalised score) or "P_x" (its smooth crossover)
     axis : "L" or "V" (or sigma_w, sigma_g, kappa)
     values : at least 5 increasing values of the axis
+    estimator, error, jobs
+        As :func:`phasekit.theory.transitions.transition_table` has them.
 
     Returns
     -------
     xarray.Dataset
         Along the axis: the quantity (NaN where the transition doesn't exist), whether the search for it ``failed``,
-        ``local_exponent``, and one variable ``closed_*`` per closed form (map estimator only).
+        ``local_exponent``, under the posterior its error if that is known (``QUANTITY_error``), and one variable
+        ``closed_*`` per closed form (map estimator only).
 
     Raises
     ------
@@ -106,12 +118,13 @@ def scaling_law(model: Model, quantity: str, axis: str, values: ArrayLike, estim
     grid = Grid(model, {axis: np.sort(number_array(axis, values))})
     if grid.shape[0] < FEWEST:
         raise InputError(axis, grid.axes[axis].tolist(), f"a scaling law needs at least {FEWEST} values")
-    table = transition_table(grid, estimator)
+    table = transition_table(grid, estimator, error=error, jobs=jobs)
     if quantity not in table:
         known = ", ".join(name for name in THRESHOLDS if name in table) or "none"
         raise InputError("threshold", quantity, f"score {model.score.name} has no such transition; it has {known}")
     parameters = parameters_without_P(grid)
-    dataset = table[[quantity, "failed"]]
+    stated = [f"{quantity}_error"] if f"{quantity}_error" in table else []
+    dataset = table[[quantity, *stated, "failed"]]
     dataset["local_exponent"] = (axis, local_exponent(grid.axes[axis], table[quantity].to_numpy()))
     for name, form in forms.items() if estimator == "map" else ():  # the closed forms are those of the map action
         dataset[f"closed_{name}"] = (axis, np.broadcast_to(form(parameters), grid.shape))

@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 
+from phasekit import threads as threads_of
 from phasekit.errors import InputError
 from phasekit.model import Model
 from phasekit.progress import Bar, duration
@@ -14,19 +15,13 @@ from phasekit.runs.procedures import Workplace
 from phasekit.runs.procedures.sampled import HMCNetworks, SGLDNetworks
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work import calibrate as module
-from phasekit.runs.work import processes
 from phasekit.runs.work.backends import LocalProcesses
 from phasekit.runs.work.calibrate import LONGEST, Speed, Trial, calibrate, choose, cost, families
-from phasekit.runs.work.processes import (
-    THREAD_VARIABLES,
-    limit_threads,
-    take_gpu,
-    visible_gpus,
-    workers_and_threads,
-)
+from phasekit.runs.work.processes import take_gpu, visible_gpus, workers_and_threads
 from phasekit.runs.work.progress import Shown, watching
 from phasekit.runs.work.summary import Summary
 from phasekit.runs.work.worker import Job, _run
+from phasekit.threads import THREAD_VARIABLES, limit_threads
 from tests.runs.conftest import ROOT
 from tests.runs.probes import Here, Probe, environment, terminated
 
@@ -244,9 +239,9 @@ def fresh(monkeypatch):
     before = torch.get_num_threads()
     for name in THREAD_VARIABLES:
         monkeypatch.setenv(name, "2")
-    processes._told.cache_clear()
+    threads_of._told.cache_clear()
     yield
-    processes._told.cache_clear()
+    threads_of._told.cache_clear()
     torch.set_num_threads(before)
 
 

@@ -19,7 +19,7 @@ from phasekit.runs.sweeps.description import load_sweep
 from phasekit.runs.sweeps.task import Task
 from phasekit.runs.work.backends import Backend
 from phasekit.runs.work.calibrate import families
-from phasekit.runs.work.processes import limit_threads
+from phasekit.threads import limit_threads
 
 #: Tasks that are computed at once, if they can be: small networks gain from company.
 _TOGETHER = 4

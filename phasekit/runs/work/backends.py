@@ -19,7 +19,8 @@ from joblib.externals.loky.process_executor import BrokenProcessPool, ShutdownEx
 from phasekit.checks import whole_number
 from phasekit.errors import InputError
 from phasekit.extras import require
-from phasekit.runs.work.processes import THREAD_VARIABLES, prepare, visible_gpus, workers_and_threads
+from phasekit.runs.work.processes import prepare, visible_gpus, workers_and_threads
+from phasekit.threads import THREAD_VARIABLES
 
 Job = TypeVar("Job")
 R = TypeVar("R")

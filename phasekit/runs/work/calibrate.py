@@ -14,7 +14,7 @@ from pathlib import Path
 
 from phasekit.runs.procedures import Stopped, Workplace
 from phasekit.runs.sweeps.task import Task
-from phasekit.runs.work.processes import limit_threads
+from phasekit.threads import limit_threads
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 #: A larger ensemble, or more threads, are chosen only if that is faster by this factor.

@@ -8,14 +8,13 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from joblib import cpu_count
 
 from phasekit.errors import InputError
+from phasekit.threads import allowed_threads, limit_threads
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _LOOK_EVERY = 0.5
 
 #: The lock that makes this process the owner of its GPU; held until the process ends.
@@ -67,33 +66,6 @@ def workers_and_threads(workers: int | None, threads: int | None, device: str) -
     if threads is not None and most is not None and threads > most:
         raise InputError("threads", threads, f"OMP_NUM_THREADS allows {most}")
     return workers, threads or min(most or cpu_count(), max(1, cpu_count() // workers))
-
-
-def allowed_threads() -> int | None:
-    """Return the number that OMP_NUM_THREADS has, if it has one."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    return int(told) or None if told.isdecimal() else None
-
-
-def limit_threads(threads: int) -> None:
-    """Let this process compute with that many threads, but with no more than it was told when it began.
-
-    A worker on another machine has an OMP_NUM_THREADS of its own, which whoever sends it work doesn't know.
-    """
-    threads = min(threads, _told() or threads)
-    for name in THREAD_VARIABLES:
-        os.environ[name] = str(threads)
-    import sys
-
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(threads)
-
-
-@cache
-def _told() -> int | None:
-    """Return what OMP_NUM_THREADS allowed before this process set it itself."""
-    return allowed_threads()
 
 
 def take_gpu(gpus: Sequence[str], slots: Path) -> str:

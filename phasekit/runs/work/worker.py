@@ -20,7 +20,7 @@ from phasekit.runs.procedures.base import member_count
 from phasekit.runs.store.claims import claim
 from phasekit.runs.store.store import Store
 from phasekit.runs.sweeps.task import Task
-from phasekit.runs.work.processes import limit_threads
+from phasekit.threads import limit_threads
 
 #: Results of tasks that took at least this many seconds wait until the disk has them.
 _WORTH_WAITING = 0.5

@@ -271,7 +271,19 @@ class Approximate(Action):
 
 
 class Fluctuating(Action):
-    """An action made of averages over drawn rows: they have an error, and Gaussian fluctuations around their mean."""
+    """An action made of averages over rows: they have an error, and Gaussian fluctuations around their mean.
+
+    Attributes
+    ----------
+    error : float
+        That its averages are made for, of the logarithm of a row's partition function.
+    """
+
+    error: float
+
+    @abstractmethod
+    def with_error(self, error: float) -> Fluctuating:
+        """Return this action with averages of another error: larger ones are found faster."""
 
     @abstractmethod
     def fluctuation(self, z: Point, p: Parameters) -> Array:

@@ -73,6 +73,7 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
     most_q = top_q = floor_q + sigma2 * modes.in_q.sum(-1)
     most_s2 = top_s2 = floor_s2 + sigma2 * modes.in_s2.sum(-1)
     data = (p.P, p.V, p.sigma_w, p.kappa)
+    settled = np.zeros(shape, dtype=bool)  # each by itself: what a model's noise is doesn't hang on its neighbours
     for k in range(_STEPS + _PLAIN_STEPS):
         variances, response = _squeezed(modes, mean_field.forces(s, top_s2, g, top_q, *data), sigma2)
         rest_q = floor_q + (modes.in_q * variances).sum(-1) - top_q  # ≤ 0: the largest solution lies below
@@ -85,10 +86,11 @@ def relax(s: Array, s2: Array, g: Array, q: Array, p: Parameters) -> Noise:
         usable &= (top_q + step_q <= most_q) & (top_s2 + step_s2 <= most_s2)
         usable &= k < _STEPS
         step_q, step_s2 = np.where(usable, step_q, rest_q), np.where(usable, step_s2, rest_s2)
-        top_q, top_s2 = top_q + step_q, top_s2 + step_s2
-        if (np.abs(step_q) <= 1e-14 * top_q).all() and (np.abs(step_s2) <= 1e-14 * top_s2).all():
+        top_q, top_s2 = np.where(settled, top_q, top_q + step_q), np.where(settled, top_s2, top_s2 + step_s2)
+        settled |= (np.abs(step_q) <= 1e-14 * top_q) & (np.abs(step_s2) <= 1e-14 * top_s2)
+        if settled.all():
             break
-    settled = (np.abs(step_q) <= 1e-9 * top_q) & (np.abs(step_s2) <= 1e-9 * top_s2)
+    settled |= (np.abs(step_q) <= 1e-9 * top_q) & (np.abs(step_s2) <= 1e-9 * top_s2)
     top_q, top_s2 = np.where(settled, top_q, np.nan), np.where(settled, top_s2, np.nan)
     variances, _ = _squeezed(modes, mean_field.forces(s, top_s2, g, top_q, *data), sigma2)
     squeeze = sigma2[..., None] / variances - 1  # h in terms of σ_g²/ρ, whose logarithm holds however small ρ is

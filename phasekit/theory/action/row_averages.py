@@ -17,6 +17,9 @@ from phasekit.scores.elementwise import ElementwiseSoftmax
 from phasekit.theory.action.base import Array
 from phasekit.theory.action.generated import mean_field
 
+#: Error of ln Z₁ that averages are taken with unless another one is asked for.
+ROW_ERROR = 1e-5
+
 
 class Cumulants(NamedTuple):
     """ln Z₁ and its derivatives: the means of g and q, and their variances and covariance over one row."""
@@ -68,8 +71,10 @@ class Rows(ABC):
 
 
 @lru_cache(maxsize=256)
-def rows_of(score: Score, L: float, sigma_g: float) -> Rows:
+def rows_of(score: Score, L: float, sigma_g: float, error: float = ROW_ERROR) -> Rows:
     """Return the rows of a system.
+
+    ``error`` of ln Z₁ decides about the nodes of integrals; the number of drawn rows is in inverse proportion to it.
 
     Raises
     ------
@@ -80,10 +85,13 @@ def rows_of(score: Score, L: float, sigma_g: float) -> Rows:
         if isinstance(score, ElementwiseSoftmax):
             from phasekit.theory.action.row_quadrature import RowQuadrature
 
-            return RowQuadrature(score, L, sigma_g)
-        from phasekit.theory.action.row_sample import row_sample  # SciPy's Sobol sequences take a second to import
+            return RowQuadrature(score, L, sigma_g, error)
+        from phasekit.theory.action.row_sample import (  # SciPy's Sobol sequences take a second to import
+            row_sample,
+            rows_of_each_law,
+        )
 
-        return row_sample(score, round(L), sigma_g)
+        return row_sample(score, round(L), sigma_g, rows_of_each_law(ROW_ERROR / error))
     except ArithmeticError as error:
         allowed = f"rows of {score.name} can't be averaged there: {error}"
         raise InputError("L, sigma_g", (L, sigma_g), allowed) from None

@@ -18,7 +18,7 @@ from scipy.interpolate import BSpline, KroghInterpolator, make_interp_spline
 from phasekit.errors import InputError
 from phasekit.scores import Score
 from phasekit.theory.action.base import Array
-from phasekit.theory.action.row_averages import Cumulants, Rows, data_strength, rows_of, squeeze
+from phasekit.theory.action.row_averages import ROW_ERROR, Cumulants, Rows, data_strength, rows_of, squeeze
 
 #: Where a curve begins; the shares of copying up to which it is followed, further for stronger data only.
 _FIRST, _COPYING = 5e-3, (0.7, 0.85, 0.95)
@@ -30,12 +30,15 @@ WEAK = 0.1
 _FOR_GOOD = 3
 #: The curve ends where fewer independent rows than this carry the averages; derivatives are taken where so many do.
 _FEWEST_ROWS, _MANY_ROWS = 1000, 4000
-#: Steps of ln θ: the first, the longest, the shortest; the relative miss of a prediction that they are made for.
-_STEP, _LONGEST, _SHORTEST, _MISS = 0.5, 1.2, 1e-3, 1e-3
+#: Steps of ln θ: the first, the longest, the shortest.
+_STEP, _LONGEST, _SHORTEST = 0.5, 1.2, 1e-3
+#: The relative miss of a prediction that they are made for, its power of the rows' error, and how large it may be; a
+#: larger one than the last is a state that was lost.
+_MISS, _MISS_POWER, _MOST_MISS, _LOST = 2e-3, 0.6, 6e-3, 3e-2
 #: Nodes at most.
 _MOST_NODES = 400
 #: Newton's method for η: its steps, and the relative step that is the last one.
-_NEWTON_STEPS, _SETTLED = 30, 3e-5
+_NEWTON_STEPS, _SETTLED = 30, 1e-5
 _TINY = 1e-30
 
 
@@ -136,11 +139,19 @@ class Curve:
 
 
 def curve_of(
-    score: Score, L: float, V: float, sigma_w: float, sigma_g: float, t: float = 0.0, folds_alone: bool = False
+    score: Score,
+    L: float,
+    V: float,
+    sigma_w: float,
+    sigma_g: float,
+    t: float = 0.0,
+    folds_alone: bool = False,
+    error: float = ROW_ERROR,
 ) -> Curve:
     """Return the curve of a system; if it can, it goes on to data of strength t.
 
-    With ``folds_alone`` it may end as soon as it has passed its folds, or the dip of a curve that has none.
+    With ``folds_alone`` it may end as soon as it has passed its folds, or the dip of a curve that has none. ``error``
+    is that of ln Z₁ at its nodes, and about that between them.
 
     Raises
     ------
@@ -149,16 +160,16 @@ def curve_of(
     """
     levels: tuple[float | None, ...] = (None, *_COPYING) if folds_alone else _COPYING
     for most in levels:
-        curve = _curve(score, L, V, sigma_w, sigma_g, most)
+        curve = _curve(score, L, V, sigma_w, sigma_g, most, error)
         if t <= curve.last_t:
             break
     return curve
 
 
 @lru_cache(maxsize=256)
-def _curve(score: Score, L: float, V: float, sigma_w: float, sigma_g: float, most: float | None) -> Curve:
-    rows = rows_of(score, L, sigma_g)
-    way = _Way(rows, L, V, sigma_w)
+def _curve(score: Score, L: float, V: float, sigma_w: float, sigma_g: float, most: float | None, error: float) -> Curve:
+    rows = rows_of(score, L, sigma_g, error)
+    way = _Way(rows, L, V, sigma_w, min(_MISS * (error / ROW_ERROR) ** _MISS_POWER, _MOST_MISS))
     try:
         nodes = way.follow(most)
     except ArithmeticError as error:
@@ -175,8 +186,8 @@ def _curve(score: Score, L: float, V: float, sigma_w: float, sigma_g: float, mos
 class _Way:
     """The steps along one curve."""
 
-    def __init__(self, rows: Rows, L: float, V: float, sigma_w: float) -> None:
-        self.rows, self.system = rows, (L, V, sigma_w)
+    def __init__(self, rows: Rows, L: float, V: float, sigma_w: float, miss: float = _MISS) -> None:
+        self.rows, self.system, self.miss = rows, (L, V, sigma_w), miss
 
     def follow(self, most: float | None) -> list[_Node]:
         """Return nodes up to a share ``most`` of copying, and beyond all folds; if it is None, to just beyond them."""
@@ -187,22 +198,22 @@ class _Way:
             strongest = max(strongest, here.log_t)
             if len(nodes) > _MOST_NODES:
                 raise ArithmeticError("the curve of stationary states doesn't end")
-            expected = _ahead(nodes[-2:], step)
             try:
-                node = self._solve(here.x + step, _ahead(nodes[-3:], step), here.near)
-                miss = abs(node.eta - expected) / (1 + abs(node.eta))
+                node = self._solve(here.x + step, min(_ahead(nodes[-3:], step)[0], 0.0), here.near)
+                eta, log_t = _ahead(nodes[-2:], step)
+                miss = max(abs(node.eta - min(eta, 0.0)) / (1 + abs(node.eta)), abs(node.log_t - log_t))
             except ArithmeticError:
                 miss = np.inf
-            if miss > 30 * _MISS and step > _SHORTEST:
+            if miss > _LOST and step > _SHORTEST:
                 step = max(step / 3, _SHORTEST)
                 continue
             # Rows reach no further where states are lost, or so noisy that the next one isn't where it should be.
-            if miss > 30 * _MISS or node.row.g <= here.row.g:
+            if miss > _LOST or node.row.g <= here.row.g:
                 break
             if self.rows.effective_rows(np.exp(node.x), node.eta) < _FEWEST_ROWS:
                 break
             nodes.append(node)
-            step = float(np.clip(step * np.clip((_MISS / max(miss, _TINY)) ** 0.25, 0.4, 1.8), _SHORTEST, _LONGEST))
+            step = float(np.clip(step * np.clip((self.miss / max(miss, _TINY)) ** 0.25, 0.4, 1.8), _SHORTEST, _LONGEST))
         if len(nodes) < 8:
             raise ArithmeticError("the curve of stationary states is lost where it begins")
         return nodes
@@ -271,12 +282,8 @@ def _moved(row: Cumulants, step: float) -> Cumulants:
     return row._replace(log_Z=log_Z, g=row.g + step * row.gq, q=row.q + step * row.qq)
 
 
-def _ahead(nodes: Sequence[_Node], step: float) -> float:
-    """Return η a step of ln θ beyond the last node: of the polynomial through all nodes with their slopes."""
+def _ahead(nodes: Sequence[_Node], step: float) -> Array:
+    """Return η and ln t a step of ln θ beyond the last node: of polynomials through all nodes with their slopes."""
     x = np.array([node.x for node in nodes])
-    return min(float(KroghInterpolator(np.repeat(x, 2), _alternating(nodes))(x[-1] + step)), 0.0)
-
-
-def _alternating(nodes: Sequence[_Node]) -> Array:
-    """Return η and its slope of each node in turn."""
-    return np.array([[node.eta, node.eta_slope] for node in nodes]).ravel()
+    known = [pair for node in nodes for pair in (node.smooth[1::-1], node.slopes[1::-1])]
+    return np.asarray(KroghInterpolator(np.repeat(x, 2), known)(x[-1] + step))

@@ -39,7 +39,7 @@ from phasekit.theory.action.base import (
     share,
 )
 from phasekit.theory.action.generated import mean_field
-from phasekit.theory.action.row_averages import Cumulants, Tilt, averages, rows_of
+from phasekit.theory.action.row_averages import ROW_ERROR, Cumulants, Tilt, averages, rows_of
 from phasekit.theory.action.row_curve import RISING, WEAK, Curve, curve_of
 
 #: Newton's method for the fields of a state: steps, precision (of g in standard deviations over rows), longest step.
@@ -79,6 +79,8 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
     score : Score
     folds_alone : bool
         Whether curves may end just past their folds; where data are stronger than there, they are followed further.
+    error : float
+        Of the averages over rows, in ln Z₁.
     """
 
     coordinates = ("theta",)
@@ -86,8 +88,8 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
     course: ClassVar[str] = "folds"
     cells: ClassVar[int] = 200
 
-    def __init__(self, score: Score, folds_alone: bool = False) -> None:
-        self.score, self._folds_alone = score, folds_alone
+    def __init__(self, score: Score, folds_alone: bool = False, error: float = ROW_ERROR) -> None:
+        self.score, self._folds_alone, self.error = score, folds_alone, error
         self._latest: tuple[tuple[bytes, ...], _States] | None = None
 
     def approximation(self, p: Parameters) -> str | None:
@@ -99,7 +101,10 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
         return None
 
     def near_folds(self) -> RowPosterior:
-        return RowPosterior(self.score, folds_alone=True)
+        return RowPosterior(self.score, folds_alone=True, error=self.error)
+
+    def with_error(self, error: float) -> RowPosterior:
+        return RowPosterior(self.score, self._folds_alone, error)
 
     def curve_nodes(self, p: Parameters) -> Array:
         nodes = np.empty((p.shape[0], _NODES))
@@ -152,7 +157,7 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
 
     def prior(self, one: Parameters) -> Cumulants:
         """Return the averages over one row of the prior; ``one`` model."""
-        return rows_of(self._score_of(one), float(one.L), float(one.sigma_g)).prior
+        return rows_of(self._score_of(one), float(one.L), float(one.sigma_g), self.error).prior
 
     def loss(self, z: Point, p: Parameters) -> Array:
         return np.asarray(mean_field.loss(*self.averages(z, p), *_data(p)))
@@ -273,7 +278,7 @@ class RowPosterior(Curved, Coarse, Isolated, Posterior, Fluctuating, Approximate
     def _curve(self, one: Parameters, t: float = 0.0) -> Curve:
         """Return the curve of one model, that goes on to data of strength t if it can."""
         system = float(one.L), float(one.V), float(one.sigma_w), float(one.sigma_g)
-        return curve_of(self._score_of(one), *system, t, self._folds_alone)
+        return curve_of(self._score_of(one), *system, t, self._folds_alone, self.error)
 
     def _curves(self, p: Parameters) -> Iterator[tuple[Curve, NDArray[np.int64]]]:
         """Yield curves that reach as far as models' data, with the numbers of those models; flat parameters."""

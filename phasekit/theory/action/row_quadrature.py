@@ -24,7 +24,7 @@ from scipy.special import erfc
 
 from phasekit.scores.elementwise import ElementwiseSoftmax
 from phasekit.theory.action.base import Array
-from phasekit.theory.action.row_averages import Cumulants, Rows, Tilt
+from phasekit.theory.action.row_averages import ROW_ERROR, Cumulants, Rows, Tilt
 
 #: Gauss-Legendre nodes of a panel of logits; the largest phase that a panel covers.
 _X, _W = np.polynomial.legendre.leggauss(16)
@@ -53,8 +53,14 @@ _FAINT = 150.0
 _MOST, _AT_ONCE, _MOST_PANELS = 2**27, 2**19, 400
 #: The period of Σy that images are kept at (at most), and that in standard deviations; the contour's move, in them.
 _PERIOD, _IN_DEVIATIONS, _MOVE = 2.6, 16.0, 3.0
+#: Errors between which finer quadratures are, that the error of others is known by.
+_FINEST, _FINER = 1e-10, 1e-6
+#: Least share of the sum of both ends' errors that the error of their difference is stated as.
+_BY_CHANCE = 0.1
 #: Nodes are left out for a weight whose logarithm is below that of the error by so much.
 _LENIENT = 8.0
+#: Shortest step of d (relative), and the fewest on each side of those that counted at a tilt nearby.
+_NARROWEST, _FEW = 1e-13, 3
 #: Steps of d are kept if those that the integrand asks for are between these multiples; how often they are shortened.
 _FINE, _COARSER, _REFINEMENTS = 0.8, 2.0, 8
 #: A contour for other η at the same θ serves if η has moved by so much, relative, at most.
@@ -100,7 +106,7 @@ class RowQuadrature(Rows):
         Of ln Z₁, absolute: decides about the number of nodes.
     """
 
-    def __init__(self, score: ElementwiseSoftmax, L: float, sigma_g: float, error: float = 1e-5) -> None:
+    def __init__(self, score: ElementwiseSoftmax, L: float, sigma_g: float, error: float = ROW_ERROR) -> None:
         self._score, self.L, self._sigma_g, self.error = score, L, sigma_g, error
         self._digits = float(np.log(1 / error))
         self._log_f = self._at(_COARSE)
@@ -150,9 +156,11 @@ class RowQuadrature(Rows):
 
     def error_of_difference(self, low: Tilt, high: Tilt) -> float:
         """Return how much a finer quadrature differs."""
-        finer = RowQuadrature(self._score, self.L, self._sigma_g, self.error**1.5)
-        errors = [end.log_Z - finer.cumulants(end.theta, end.eta)[0].log_Z for end in (low, high)]
-        return float(abs(errors[1] - errors[0]))
+        error = float(np.clip(self.error**1.5, _FINEST, _FINER))
+        finer = RowQuadrature(self._score, self.L, self._sigma_g, error)
+        errors = [float(end.log_Z) - float(finer.cumulants(end.theta, end.eta)[0].log_Z) for end in (low, high)]
+        # Errors of both ends that cancel by chance say little of what else is neglected.
+        return max(abs(errors[1] - errors[0]), _BY_CHANCE * (abs(errors[0]) + abs(errors[1])))
 
     def _at(self, h: Array) -> Array:
         """Return ln f of logits in units of their prior's standard deviation."""
@@ -179,6 +187,8 @@ class RowQuadrature(Rows):
             return found.only(self._counting(found))._replace(grown=grown)
         for _ in range(_REFINEMENTS):
             low, high, step = found.d[0], found.d[-1], self._step(found)
+            if not step > _NARROWEST * max(1.0, abs(high)):
+                raise ArithmeticError("sums of weights fluctuate less than rounding")
             nodes = np.linspace(low, high, max(int(np.ceil((high - low) / step)) + 1, 3))
             found = self._saddles(nodes, np.interp(nodes, found.d, found.s), theta, eta)
             if self._step(found) > _FINE * step:
@@ -187,7 +197,7 @@ class RowQuadrature(Rows):
 
     def _moved(self, near: Contour, theta: float, eta: float) -> Contour | None:
         """Return the nodes that count, with the steps of a tilt nearby; None if they aren't around its own."""
-        wider = _WIDER * (near.d[-1] - near.d[0])
+        wider = max(_WIDER * (near.d[-1] - near.d[0]), _FEW * near.step)
         d = np.arange(near.d[0] - wider, near.d[-1] + wider, near.step)
         found = self._saddles(d, np.interp(d, near.d, near.s), theta, eta)
         first, last = self._used(found)

@@ -24,9 +24,11 @@ from phasekit.scores import Score
 from phasekit.theory.action.base import Array
 from phasekit.theory.action.row_averages import Cumulants, Rows, Tilt
 
-#: Independent groups of rows (each a scrambled Sobol sequence of its own), and rows of each law in a group.
+#: Independent groups of rows (each a scrambled Sobol sequence of its own), and rows of each law in a group: by default,
+#: and how far that may go in powers of two.
 GROUPS = 8
 ROWS = 1024
+_FEWEST, _MOST = 7, 14
 #: By how many prior standard deviations the copy logit is raised.
 _RAISED = np.linspace(0.0, 5.0, 16)
 #: Longest row: more would take minutes and gigabytes.
@@ -80,8 +82,13 @@ class RowSample(Rows):
         return np.asarray(top + np.log(np.exp(exponent - top).mean(axis=1)))
 
 
+def rows_of_each_law(times: float) -> int:
+    """Return how many rows of each law to draw in a group, for so many times the default: a power of two."""
+    return int(2 ** np.clip(np.ceil(np.log2(ROWS * times) - 1e-9), _FEWEST, _MOST))
+
+
 @lru_cache(maxsize=64)
-def row_sample(score: Score, L: int, sigma_g: float, seed: int = 0) -> RowSample:
+def row_sample(score: Score, L: int, sigma_g: float, rows: int = ROWS, seed: int = 0) -> RowSample:
     """Draw the rows of a system.
 
     Raises
@@ -91,15 +98,15 @@ def row_sample(score: Score, L: int, sigma_g: float, seed: int = 0) -> RowSample
     """
     if L > LONGEST:
         raise InputError("L", L, f"the posterior of {score.name} is computed up to {LONGEST}")
-    shape = (GROUPS, _RAISED.size * ROWS)
+    shape = (GROUPS, _RAISED.size * rows)
     g, q, log_weight = (np.empty(shape) for _ in range(3))
     for group in range(GROUPS):
         generator = np.random.default_rng([seed, group])
         for k, raised in enumerate(_RAISED):
-            points = stats.qmc.Sobol(L, rng=generator).random(ROWS)
+            points = stats.qmc.Sobol(L, rng=generator).random(rows)
             logits = ndtri(np.clip(points, 1e-12, 1 - 1e-12))
             logits[:, 0] += raised
-            place = slice(k * ROWS, (k + 1) * ROWS)
+            place = slice(k * rows, (k + 1) * rows)
             g[group, place], q[group, place] = _weights(score, logits * sigma_g)
             ratios = np.exp(_RAISED * logits[:, :1] - _RAISED**2 / 2)
             log_weight[group, place] = -np.log(ratios.mean(axis=1))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from phasekit.model import Parameters
 from phasekit.theory import solve
 from phasekit.theory.action.base import Action, Array, Coarse, Isolated, Point, Profiled, StationaryPoints
+from phasekit.threads import allowed_threads
 
 _CHUNK = 512  # models per block: the block's arrays then stay in a core's cache
 _NEWTON_STEPS = 12
@@ -80,7 +81,9 @@ def on_path(action: Profiled, p: Parameters) -> StationaryPoints:
 
 def _brackets(action: Profiled, p: Parameters) -> Brackets:
     blocks = list(_blocks(p.shape[0]))
-    with ThreadPoolExecutor(min(len(blocks), cpu_count())) as pool:  # NumPy lets go of the interpreter while it works
+    with ThreadPoolExecutor(
+        min(len(blocks), allowed_threads() or cpu_count())
+    ) as pool:  # NumPy lets go of the interpreter while it works
         scans = list(pool.map(lambda block: _scan(action, p[block], block.start), blocks))
     turns, bends = zip(*scans, strict=True)
     turn = Brackets(*(np.concatenate(parts) for parts in zip(*turns, strict=True)))

@@ -18,7 +18,8 @@ from phasekit.theory.transitions.jumps import Jumps
 from phasekit.theory.transitions.layers import Layers
 from phasekit.theory.transitions.onset import Onset
 from phasekit.theory.transitions.passage import Passage, State, Threshold
-from phasekit.theory.transitions.table import locate, transition_table
+from phasekit.theory.transitions.precision import locate
+from phasekit.theory.transitions.table import transition_table
 
 __all__ = [
     "COURSES",

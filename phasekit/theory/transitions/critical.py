@@ -17,7 +17,8 @@ from phasekit.theory.action import action_for
 from phasekit.theory.action.base import Array, Curved
 from phasekit.theory.transitions.curve import StationaryCurves
 from phasekit.theory.transitions.endpoint import Family, critical_endpoint
-from phasekit.theory.transitions.table import locate, parameters_without_P
+from phasekit.theory.transitions.precision import locate
+from phasekit.theory.transitions.table import parameters_without_P
 
 #: Distances beyond the endpoint, relative, at which the jump is measured; and how far the order parameter is followed.
 _BEYOND = np.geomspace(1e-5, 1e-2, 7)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Model, given_model, in_words
 from phasekit.show import Shown, Table, shown
 from phasekit.theory.action import action_for
 from phasekit.theory.action.two_level import TwoLevelMap
-from phasekit.theory.transitions.course import COURSES, THRESHOLDS, course_of
+from phasekit.theory.transitions.course import COURSES, THRESHOLDS, course_of, nan_to_none
 from phasekit.theory.transitions.passage import Passage
+from phasekit.theory.transitions.precision import check_error, locate
 from phasekit.theory.transitions.table import parameters_without_P
 
 
@@ -61,7 +64,9 @@ class Transitions(Shown):
 
     @property
     def values(self) -> dict[str, Any]:
-        return course_of(action_for(self.model, self.estimator)).values(self.passages)
+        found = course_of(action_for(self.model, self.estimator)).values(self.passages)
+        errors = {f"{each.name}_error": each.error for each in self.passages if each.error is not None}
+        return {key: value for name in found for key, value in ((name, found[name]), *_beside(name, errors))}
 
     def table(self) -> Table:
         """Return every number with what it means, the evidence, and the caveat as notes."""
@@ -95,9 +100,17 @@ def meanings(estimator: str) -> dict[str, str]:
     """Return what the entries of an answer mean, by name; of thresholds, whose they are."""
     known = {"order": "second: continuous with a kink; first: a jump; crossover: smooth; front: row by row"}
     known |= {name: f"{estimator}: {threshold.meaning}" for name, threshold in THRESHOLDS.items()}
+    known |= {
+        f"{name}_error": "its error: how far a finer computation lies, or a standard error" for name in THRESHOLDS
+    }
     for course in COURSES.values():
         known |= course.meanings
     return known
+
+
+def _beside(name: str, errors: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return what stands beside a threshold: its error, if it has one."""
+    return [(f"{name}_error", errors[f"{name}_error"])] if f"{name}_error" in errors else []
 
 
 def _flat(document: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -108,13 +121,20 @@ def _flat(document: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]
     return entries
 
 
-def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:
+def find_transitions(model: Model, estimator: Estimator = "map", *, error: float | None = None) -> Transitions:
     """Locate and classify the transitions of a model as P grows.
+
+    Parameters
+    ----------
+    model : Model
+    estimator : "map" or "posterior"
+    error : float, optional
+        Relative error of the posterior's thresholds, at most: looser ones are found faster.
 
     Raises
     ------
     InputError
-        If there is no theory for the score and estimator.
+        If there is no theory for the score and estimator, or no such error can be asked for.
     ArithmeticError
         If the search failed.
     """
@@ -122,12 +142,12 @@ def find_transitions(model: Model, estimator: Estimator = "map") -> Transitions:
     action = action_for(model, estimator)
     p = parameters_without_P(model).ravel()
     course = course_of(action)
-    row = {name: values[0] for name, values in course.locate(action, p).items()}
+    row = {name: values[0] for name, values in locate(action, p, check_error(action, error)).items()}
     if row["failed"]:
-        raise ArithmeticError(
-            f"the transitions of {in_words(model, estimator, varied=['P'])} weren't found: the search failed"
-        )
+        why = "the search failed" if error is None else f"the search failed, or the error {error:g} can't be reached"
+        raise ArithmeticError(f"the transitions of {in_words(model, estimator, varied=['P'])} weren't found: {why}")
     order, passages, evidence = course.judge(action, p, row)
+    passages = tuple(replace(each, error=nan_to_none(row.get(f"{each.name}_error", np.nan))) for each in passages)
     if model.inputs == "token+position" and isinstance(action, TwoLevelMap) and "mean" not in action.coordinates:
         evidence["inputs"] = (
             "as with positional inputs: this score ignores what is added to all logits of a row, and the pattern needs "

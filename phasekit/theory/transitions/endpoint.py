@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from phasekit.checks import whole_number
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters, axes_of, given_models
 from phasekit.theory import solve
 from phasekit.theory.action import Action, action_for
-from phasekit.theory.action.base import Array, Curved
+from phasekit.theory.action.base import Array, Curved, Fluctuating
 from phasekit.theory.long_names import with_long_names
+from phasekit.theory.slices import map_slices, slices_of
 from phasekit.theory.transitions.course import course_of
 from phasekit.theory.transitions.curve import StationaryCurves
+from phasekit.theory.transitions.precision import at_first_that_can, check_error
 from phasekit.theory.transitions.table import model_attributes, parameters_without_P
 
 if TYPE_CHECKING:
@@ -29,8 +32,12 @@ if TYPE_CHECKING:
 
 #: How a number of the model moves others: value of the axis → all numbers that change.
 Line = Callable[[Array], Mapping[str, Array]]
-#: Relative precision of the endpoint. Rows of the posterior are sampled, so its dip is known no better than that.
+#: Relative precision of the endpoint, unless another one is asked for.
 _PRECISION: dict[Estimator, float] = {"map": 1e-13, "posterior": 1e-3}
+#: Errors of rows' averages relative to that of the endpoint, the coarsest, the finest, and that of a finer computation.
+_OF_ROWS, _COARSEST, _FINEST, _FINER = 1e-2, 1e-3, 1e-9, 0.03
+#: How many errors of the endpoint apart its dip is looked at for how fast it changes, and at most; attempts at most.
+_APART, _FURTHEST, _ATTEMPTS = 10.0, 0.02, 3
 #: The softest eigenvalue at an endpoint is at most this: a root of it, and no step over 0.
 _ZERO: dict[Estimator, float] = {"map": 1e-8, "posterior": 1e-2}
 
@@ -64,7 +71,9 @@ class Family:
         return p.replace(**({self.axis: x} if self.line is None else self.line(x)))
 
 
-def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator = "map") -> xr.Dataset:
+def critical_endpoint(
+    models: Model | Grid, family: Family, estimator: Estimator = "map", *, error: float | None = None, jobs: int = 1
+) -> xr.Dataset:
     """Locate the endpoint of the first-order line of every model.
 
     Parameters
@@ -73,15 +82,21 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
         Everything but P and the family's axis; a grid gives a curve of endpoints.
     family : Family
     estimator : "map" or "posterior"
-        To 1e-13 relative for the map estimator (checked in 40 digits), to 1e-3 for the posterior.
+        To 1e-13 relative for the map estimator (checked in 40 digits), to 1e-3 for the posterior unless said.
+    error : float, optional
+        Relative error of the axis' value at the posterior's endpoints, at most.
+    jobs : int
+        Processes to share the models of the posterior out among; the numbers are the same ones.
 
     Returns
     -------
     xarray.Dataset
         Along the grid's axes: the axis' value at the endpoint (by its name), ``P`` there, both order parameters,
         ``loss``, and what proves it: ``gradient`` (first derivative, whitened), ``softest`` (second), ``tilt`` (change
-        of the second per unit of ln g along the curve: the third). All NaN where the passage is the same at both ends
-        of the interval; and where ``failed``: the search broke down, and says nothing.
+        of the second per unit of ln g along the curve: the third). For the posterior also ``NAME_error`` of the axis'
+        value, from the dip by finer averages there; where it is larger than asked for the search ``failed``. All NaN
+        where the passage is the same at both ends of the interval; and where ``failed``: the search broke down, and
+        says nothing.
 
     Raises
     ------
@@ -96,22 +111,76 @@ def critical_endpoint(models: Model | Grid, family: Family, estimator: Estimator
     action = action_for(base, estimator)
     _check(base, models, family, action)
     assert isinstance(action, Curved)  # what can end
+    error = check_error(action, error)
     action = action.near_folds()
     grid = {} if isinstance(models, Model) else models.axes
     p = parameters_without_P(models).ravel()
-    low, high = (np.full(p.shape, float(end)) for end in family.between)
-
-    def dip(x: Array, q: Parameters) -> Array:
-        return StationaryCurves(action, family.at(x, q)).softest()[1]
-
-    found = solve.root(dip, low, high, p, relative=_PRECISION[estimator])
-    described = _describe(action, family, found, p)
-    failed = np.isnan(dip(low, p)) | np.isnan(dip(high, p)) | (np.abs(described["softest"]) > _ZERO[estimator])
-    described = {name: np.where(failed, np.nan, values) for name, values in described.items()} | {"failed": failed}
+    slices = slices_of(p) if whole_number("jobs", jobs, 1) > 1 and estimator == "posterior" else [np.arange(p.shape[0])]
+    parts = map_slices(_endpoints, jobs, [(action, family, p[members], estimator, error) for members in slices])
+    places = np.argsort(np.concatenate(slices))
+    described = {name: np.concatenate([part[name] for part in parts])[places] for name in parts[0]}
     shape = [axis.size for axis in grid.values()]
     variables = {name: (list(grid), values.reshape(shape)) for name, values in described.items()}
     attributes = {**model_attributes(models, estimator, ("P", *family.moved)), "between": list(family.between)}
     return with_long_names(xr.Dataset(variables, coords=grid).assign_attrs(attributes))
+
+
+def _endpoints(
+    action: Curved, family: Family, p: Parameters, estimator: Estimator, error: float | None
+) -> dict[str, Array]:
+    """Locate endpoints of flat parameters."""
+    relative = _PRECISION[estimator] if error is None else error
+    if not isinstance(action, Fluctuating):
+        return _search(action, family, p, relative, _ZERO[estimator])
+
+    def at(rows: float) -> dict[str, Array]:
+        now, finer = action.with_error(rows), action.with_error(max(_FINER * rows, _FINEST))
+        assert isinstance(now, Curved)
+        assert isinstance(finer, Curved)
+        found = _search(now, family, p, relative / 4, _ZERO[estimator])  # the rest is left to the rows
+        found[f"{family.axis}_error"] = _error_of(now, finer, family, found[family.axis], p, relative)
+        return found
+
+    rows = float(np.clip(_OF_ROWS * relative, _FINEST, _COARSEST))
+    if error is None:
+        return at(rows)
+    for _ in range(_ATTEMPTS):
+        found, rows = at_first_that_can(at, rows), max(_FINER * rows, _FINEST)
+        met = ~(found[f"{family.axis}_error"] > relative * found[family.axis])
+        if met.all():
+            break
+    lost = found["failed"].astype(bool) | ~met
+    return {**{key: np.where(lost, np.nan, values) for key, values in found.items()}, "failed": lost}
+
+
+def _error_of(now: Curved, finer: Curved, family: Family, found: Array, p: Parameters, relative: float) -> Array:
+    """Return how far from the endpoint that was found a finer computation has it, from the dip and how it changes."""
+    error = np.full(p.shape, np.nan)
+    rows = np.flatnonzero(np.isfinite(found))
+    if rows.size:
+        x, q = found[rows], p[rows]
+        apart = np.minimum(_APART * relative, _FURTHEST) * x
+        inward = np.where(x + apart > family.between[1], -apart, apart)
+        slope = (_dip(now, family, x + inward, q) - _dip(now, family, x, q)) / inward
+        error[rows] = np.abs(_dip(finer, family, x, q) / slope)
+    return error
+
+
+def _dip(action: Curved, family: Family, x: Array, p: Parameters) -> Array:
+    """Return the smallest of the softest eigenvalue along the curve at values of the axis."""
+    return StationaryCurves(action, family.at(x, p)).softest()[1]
+
+
+def _search(action: Curved, family: Family, p: Parameters, relative: float, zero: float) -> dict[str, Array]:
+    low, high = (np.full(p.shape, float(end)) for end in family.between)
+
+    def dip(x: Array, q: Parameters) -> Array:
+        return _dip(action, family, x, q)
+
+    found = solve.root(dip, low, high, p, relative=relative)
+    described = _describe(action, family, found, p)
+    failed = np.isnan(dip(low, p)) | np.isnan(dip(high, p)) | (np.abs(described["softest"]) > zero)
+    return {**{name: np.where(failed, np.nan, values) for name, values in described.items()}, "failed": failed}
 
 
 def _describe(action: Curved, family: Family, found: Array, p: Parameters) -> dict[str, Array]:

@@ -65,6 +65,8 @@ class Passage:
     window : pair of float, or None
         Between which P both minima of a jump exist (the spinodals; inf: for ever); None without a jump.
     evidence : what was computed beside it
+    error : float, or None
+        Of P, absolute, as far as it is known: how far a finer computation lies, or a standard error (drawn rows).
     """
 
     name: str
@@ -74,6 +76,7 @@ class Passage:
     after: State
     window: tuple[float, float] | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    error: float | None = None
 
     @property
     def spinodals(self) -> tuple[float, float]:

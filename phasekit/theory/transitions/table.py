@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from phasekit.checks import whole_number
 from phasekit.describe import columns_of
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters, given_models
 from phasekit.theory.action import Action, action_for
-from phasekit.theory.action.base import Array
+from phasekit.theory.action.base import Array, Posterior
 from phasekit.theory.long_names import with_long_names
-from phasekit.theory.transitions.course import course_of
+from phasekit.theory.slices import map_slices, slices_of
+from phasekit.theory.transitions.precision import check_error, locate
 
 if TYPE_CHECKING:
     import xarray as xr
 
 #: Second dimension of the quantities that come in pairs.
 _PAIRS = {"spinodals": "end", "layer2_spinodals": "end"}
-
-
-def locate(action: Action, p: Parameters) -> dict[str, Array]:
-    """Return the transitions of flat parameters (their P is ignored) as arrays with one row per model.
-
-    Which quantities there are is said by :meth:`phasekit.theory.transitions.course.Course.locate` of the action's
-    course.
-    """
-    return course_of(action).locate(action, p)
 
 
 def parameters_without_P(models: Model | Grid) -> Parameters:
@@ -44,13 +39,21 @@ def parameters_without_P(models: Model | Grid) -> Parameters:
     return Grid(models.base.at(P=1.0), models.axes).parameters()
 
 
-def transition_table(models: Model | Grid, estimator: Estimator = "map") -> xr.Dataset:
+def transition_table(
+    models: Model | Grid, estimator: Estimator = "map", *, error: float | None = None, jobs: int = 1
+) -> xr.Dataset:
     """Locate the transitions of every model of a grid.
 
     Parameters
     ----------
     models : Grid, or one Model
         Any axes except P; one model gives 0-d variables.
+    estimator : "map" or "posterior"
+    error : float, optional
+        Relative error of the posterior's thresholds, at most: looser ones are found faster. They then come with
+        ``NAME_error``, and models for which it can't be reached are marked as ``failed``.
+    jobs : int
+        Processes to share the models of the posterior out among; the numbers are the same ones.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def transition_table(models: Model | Grid, estimator: Estimator = "map") -> xr.D
     Raises
     ------
     InputError
-        If P is an axis, or there is no theory for the score and estimator.
+        If P is an axis, there is no theory for the score and estimator, or no such error can be asked for.
     """
     models = given_models(models)
     import xarray as xr  # takes longer than all else that one model's transitions need
@@ -70,7 +73,7 @@ def transition_table(models: Model | Grid, estimator: Estimator = "map") -> xr.D
     base, axes = (models, {}) if isinstance(models, Model) else (models.base, models.axes)
     action = action_for(base, estimator)
     parameters = parameters_without_P(models)
-    located = locate(action, parameters.ravel())
+    located = _located(action, parameters.ravel(), check_error(action, error), jobs)
     shape = tuple(values.size for values in axes.values())
     variables = {}
     for name, values in located.items():
@@ -82,6 +85,16 @@ def transition_table(models: Model | Grid, estimator: Estimator = "map") -> xr.D
     caveat = action.caveat(parameters)
     attributes = model_attributes(models, estimator)
     return with_long_names(dataset.assign_attrs(attributes, **({"caveat": caveat} if caveat else {})))
+
+
+def _located(action: Action, p: Parameters, error: float | None, jobs: int) -> dict[str, Array]:
+    """Locate transitions of flat parameters, those of the posterior in slices if there is more than one process."""
+    if whole_number("jobs", jobs, 1) == 1 or not isinstance(action, Posterior):
+        return locate(action, p, error)
+    slices = slices_of(p)
+    parts = map_slices(locate, jobs, [(action, p[members], error) for members in slices])
+    places = np.argsort(np.concatenate(slices))
+    return {name: np.concatenate([part[name] for part in parts])[places] for name in parts[0]}
 
 
 def model_attributes(
