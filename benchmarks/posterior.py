@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks._timing import verdict
 
-ROUNDS, TARGET = 2, 15.0
+ROUNDS, TARGET = 3, 15.0
 _FIND = """
 import json, time
 import torch, scipy.stats, scipy.optimize

@@ -12,8 +12,10 @@ from phasekit.cli import CHECK_FAILED
 from phasekit.cli.axes import SYNTAX, parse_axis, remarks_on
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import (
+    ErrorOption,
     JsonOption,
     OutOption,
+    TheoryJobsOption,
     as_notes,
     default_folder,
     print_json,
@@ -40,6 +42,8 @@ def diagram(
     y: Annotated[str, typer.Option("--y", metavar="AXIS", help="Vertical axis, written alike.")],
     out: OutOption = None,
     show: Annotated[str, typer.Option("--show", help=f"What colour shows: {', '.join(VARIABLES)}.")] = VARIABLES[0],
+    error: ErrorOption = None,
+    jobs: TheoryJobsOption = 1,
     json: JsonOption = False,
 ) -> None:
     """Draw a phase diagram: which minimum of the action wins where, and the transition lines between.
@@ -68,7 +72,7 @@ def diagram(
     from phasekit.theory.diagram import phase_diagram, save_dataset
 
     with working(f"computing {x_points.size} × {y_points.size} models"):
-        found = phase_diagram(grid, options.estimator)
+        found = phase_diagram(grid, options.estimator, error=error, jobs=jobs)
         files = [folder / "diagram.nc", *_draw(found, model, x_name, y_name, show, folder)]
         save_dataset(found, files[0])
     unconverged = int((~found["converged"]).sum())

@@ -11,7 +11,7 @@ import typer
 from phasekit.cli import CHECK_FAILED, DONE, NO_ANSWER
 from phasekit.cli.axes import SYNTAX, axis_names, parse_axis, remarks_on
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, print_json, print_table, working
+from phasekit.cli.output import ErrorOption, JsonOption, TheoryJobsOption, print_json, print_table, working
 from phasekit.errors import InputError
 from phasekit.model import Model, in_words
 
@@ -32,13 +32,16 @@ def endpoint(
     exponents: Annotated[
         bool, typer.Option("--exponents", help="Measure how the jump closes, and how aG moves with P (no --axis).")
     ] = False,
+    error: ErrorOption = None,
+    jobs: TheoryJobsOption = 1,
     json: JsonOption = False,
 ) -> None:
     """Find where first-order transitions end and the passage becomes smooth: the critical point, a cusp of the action.
 
     For SSA the number that moves is n (--score ssa --b 1 --between n=1.01..8), for softmax L or the temperature. All
     else is fixed, or varied along --axis. Of the posterior (--estimator posterior) an endpoint takes seconds: its rows
-    are integrated at every step of the search. Exit status 1 if there is no endpoint, 3 if the search failed.
+    are integrated at every step of the search; --error is that of the number that moves, which is stated beside it.
+    Exit status 1 if there is no endpoint, 3 if the search failed.
     """
     name, low, high = _interval(between)
     name_of_axis, points = (None, None) if axis is None else parse_axis(axis)
@@ -53,7 +56,7 @@ def endpoint(
     family = Family(name, (low, high))
     models = model if points is None or name_of_axis is None else model.grid(**{name_of_axis: points})
     with working("locating endpoints"):
-        found = critical_endpoint(models, family, options.estimator)
+        found = critical_endpoint(models, family, options.estimator, error=error, jobs=jobs)
         missing, failed = int(np.isnan(found["P"]).sum()), int(found["failed"].sum())
         there = missing < found["P"].size
         approaches = critical_exponents(model, family, options.estimator) if exponents and there else ()

@@ -44,6 +44,18 @@ OutOption = Annotated[
 ]
 
 
+ErrorOption = Annotated[
+    float | None,
+    typer.Option(
+        "--error",
+        help="Relative error that thresholds of the posterior may have: looser ones are found faster.",
+    ),
+]
+TheoryJobsOption = Annotated[
+    int, typer.Option("--jobs", "-j", help="Processes that share the posterior's models (default 1).")
+]
+
+
 def default_folder(command: str, words: str) -> Path:
     """Return the folder of a command's files if none is given: another for each model, so that none is overwritten."""
     name = re.sub(r"[^\w.=+-]+", "-", words.replace(" = ", "=")).strip("-")

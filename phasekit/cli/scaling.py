@@ -12,8 +12,10 @@ import typer
 from phasekit.cli.axes import SYNTAX, parse_axis, remarks_on
 from phasekit.cli.options import ModelOptions, takes_model
 from phasekit.cli.output import (
+    ErrorOption,
     JsonOption,
     OutOption,
+    TheoryJobsOption,
     as_notes,
     caveat_of,
     default_folder,
@@ -34,6 +36,8 @@ def scaling(
         str | None,
         typer.Option("--threshold", help="P1 or P2 (linear attention), P_star or P_x (normalised scores)."),
     ] = None,
+    error: ErrorOption = None,
+    jobs: TheoryJobsOption = 1,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -56,12 +60,13 @@ def scaling(
 
     stem = f"{quantity}-{name}"
     with working(f"following {quantity} along {points.size} values of {name}"):
-        law = scaling_law(model, quantity, name, points, options.estimator)
+        law = scaling_law(model, quantity, name, points, options.estimator, error=error, jobs=jobs)
         missing = int((np.isnan(law[quantity]) & ~law["failed"]).sum())
         laws = compare_laws(law)
         files = [folder / f"{stem}.nc", *_draw(law, folder / stem)]
         save_dataset(law, files[0])
     measured, note = _exponent(law)
+    stated = f"{quantity}_error"
     caveat = caveat_of(model, options.estimator)
     if json:
         described = {field: value for field, value in model.describe().items() if field not in ("P", name)}
@@ -74,6 +79,7 @@ def scaling(
                 "axis": name,
                 "values": points,
                 quantity: law[quantity].to_numpy(),
+                **({stated: law[stated].to_numpy()} if stated in law else {}),
                 "local_exponent": law["local_exponent"].to_numpy(),
                 "exponent": measured,
                 "laws": [asdict(fit) for fit in laws],
@@ -87,6 +93,8 @@ def scaling(
         *as_notes(caveat),
         *([f"no {quantity} at {missing} of {points.size} values"] if missing else []),
     ]
+    if stated in law and missing < points.size:
+        notes.append(f"error of {quantity}: at most {float((law[stated] / law[quantity]).max()):.1g} of it")
     failed = int(law["failed"].sum())
     notes += [f"the search for it failed at {failed} of {points.size} values"] if failed else []
     shown = ("rank", "prefactor", "exponent", "rms", "worst", "missing")

@@ -6,11 +6,11 @@ import typer
 
 from phasekit.cli import CHECK_FAILED
 from phasekit.cli.options import ModelOptions, takes_model
-from phasekit.cli.output import JsonOption, print_json, show, working
+from phasekit.cli.output import ErrorOption, JsonOption, print_json, show, working
 
 
 @takes_model(without=("P",))
-def transitions(options: ModelOptions, json: JsonOption = False) -> None:
+def transitions(options: ModelOptions, error: ErrorOption = None, json: JsonOption = False) -> None:
     """Locate and classify the phase transitions on the way from few to many training sequences P.
 
     Linear attention starts to pool at P1 (second order) and crosses over to copying at P2; softmax attention jumps at
@@ -21,7 +21,7 @@ def transitions(options: ModelOptions, json: JsonOption = False) -> None:
     from phasekit.theory.transitions import find_transitions
 
     with working("locating transitions"):
-        found = find_transitions(model, options.estimator)
+        found = find_transitions(model, options.estimator, error=error)
     if json:
         print_json(found.describe())
     else:

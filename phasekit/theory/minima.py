@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasekit.checks import whole_number
 from phasekit.model import Estimator, Grid, Model, Parameters, given_models, in_words
 from phasekit.show import Shown, Table
 from phasekit.theory.action import Action, action_for
@@ -228,7 +227,7 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map", *, jobs: int
     if isinstance(action, Listed):
         return _listed(models, action, parameters)
     flat = parameters.ravel()
-    slices = slices_of(flat) if whole_number("jobs", jobs, 1) > 1 and isinstance(action, Posterior) else []
+    slices = slices_of(action, flat, jobs)
     if len(slices) < 2:
         found = minima_of(action, flat)
         minima = _assemble(models, estimator, action, parameters, found)

@@ -11,16 +11,21 @@ from numpy.typing import NDArray
 
 from phasekit.checks import whole_number
 from phasekit.model import Parameters
+from phasekit.theory.action import Action, PoolingVector
+from phasekit.theory.action.base import Posterior
 from phasekit.threads import THREAD_VARIABLES, allowed_threads, limit_threads
 
 R = TypeVar("R")
 
 
-def slices_of(p: Parameters) -> list[NDArray[np.int64]]:
-    """Return the numbers of flat parameters in slices, longest rows first.
+def slices_of(action: Action, p: Parameters, jobs: int) -> list[NDArray[np.int64]]:
+    """Return the numbers of flat parameters in slices, longest rows first, or in one if nothing is to be shared out.
 
     Models that differ in P and κ alone share most of the posterior's work, and stay together.
     """
+    several = isinstance(action, Posterior) and (whole_number("jobs", jobs, 1) > 1 or isinstance(action, PoolingVector))
+    if not several:  # sums over the nodes of a pooling vector end on another digit beside other models
+        return [np.arange(p.shape[0])]
     keys = np.stack([-np.asarray(p.L, dtype=float), p.V, p.sigma_w, p.sigma_g, *p.score.values()], axis=-1)
     _, inverse = np.unique(keys, axis=0, return_inverse=True)
     members = inverse.reshape(-1)

@@ -132,16 +132,19 @@ def relaxed(x: Array, p: Parameters, start: Array | None = None, settled: float 
     top = free_noise(x, p, modes)
     logs = top if start is None else start
     floor = np.log(own_noise(x, p))
+    done = np.zeros((*logs.shape[:-1], 1), dtype=bool)  # each by itself, as in noise.py
     for _ in range(_STEPS):
         excess = imbalance(x, logs, p, modes)
         plain = np.log1p(-excess)
         newton = solve(by_complex_step(lambda logs: imbalance(x, logs, p, modes), logs), -excess)
         usable = ((logs + newton <= top) & (logs + newton >= floor)).all(-1, keepdims=True)
         step = np.where(usable, newton, plain)
-        logs = logs + step
-        if not (np.abs(step) > settled).any():
+        logs = np.where(done, logs, logs + step)
+        far = np.abs(step).max(-1, keepdims=True)
+        done = done | ~(far > settled)
+        if done.all():
             break
-    return np.where(np.abs(step).max(-1, keepdims=True) <= max(_FOUND, settled), logs, np.nan)
+    return np.where(far <= max(_FOUND, settled), logs, np.nan)
 
 
 def action_at(x: Array, logs: Array, p: Parameters) -> Array:

@@ -221,8 +221,9 @@ class RowQuadrature(Rows):
         return found.only(slice(first, last + 1))
 
     def _counting(self, contour: Contour) -> NDArray[np.bool_]:
-        """Return which nodes aren't in a gap between peaks."""
-        return np.asarray(contour.size > contour.size.max() - self._digits - _LENIENT)
+        """Return which nodes aren't in a gap between peaks, and those beside them."""
+        counts = np.pad(contour.size > contour.size.max() - self._digits - _LENIENT, 1)
+        return np.asarray(counts[:-2] | counts[1:-1] | counts[2:])
 
     def _used(self, contour: Contour) -> tuple[int, int]:
         """Return the first and the last node that count, with one to spare that there may not be.

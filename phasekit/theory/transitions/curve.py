@@ -89,10 +89,9 @@ class StationaryCurves:
         samples = u[:, None] + reach[:, None] * x
         there = self.at(samples, self.p.expand())
         log_g = np.log(self.action.averages(self.point(samples, there), there).g)
-        y, z = (chebyshev.chebfit(x, values.T, _DEGREE) for values in (np.log(there.P), log_g))
-        result = u.copy()
-        for k in range(u.size):
-            y1, z1 = (chebyshev.chebder(c[:, k]) for c in (y, z))
+        log_P, result = np.log(there.P), u.copy()
+        for k in range(u.size):  # fitted one by one: numbers of one model don't hang on its neighbours
+            y1, z1 = (chebyshev.chebder(chebyshev.chebfit(x, values[k], _DEGREE)) for values in (log_P, log_g))
             bend = chebyshev.chebsub(
                 chebyshev.chebmul(chebyshev.chebder(y1), z1), chebyshev.chebmul(y1, chebyshev.chebder(z1))
             )

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phasekit.checks import whole_number
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters, axes_of, given_models
 from phasekit.theory import solve
@@ -115,7 +114,7 @@ def critical_endpoint(
     action = action.near_folds()
     grid = {} if isinstance(models, Model) else models.axes
     p = parameters_without_P(models).ravel()
-    slices = slices_of(p) if whole_number("jobs", jobs, 1) > 1 and estimator == "posterior" else [np.arange(p.shape[0])]
+    slices = slices_of(action, p, jobs)
     parts = map_slices(_endpoints, jobs, [(action, family, p[members], estimator, error) for members in slices])
     places = np.argsort(np.concatenate(slices))
     described = {name: np.concatenate([part[name] for part in parts])[places] for name in parts[0]}

@@ -9,6 +9,7 @@ a derivative, is found twice. Work begins coarse and gets finer for those models
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -68,14 +69,13 @@ def locate(action: Action, p: Parameters, error: float | None = None) -> dict[st
 def _within(action: Action, p: Parameters, error: float) -> dict[str, Array]:
     """Locate thresholds with coarse averages first, and again with finer ones where that isn't enough."""
     assert isinstance(action, Fluctuating)
-    course = course_of(action)
     rows = np.arange(p.shape[0])
     fineness = np.full(p.shape, min(_COARSEST, _TIMES * error))
     whole: dict[str, Any] = {}
     before = np.full(p.shape, np.nan)  # smooth crossovers, one resolution earlier
     while rows.size:
         now = fineness[rows].min()
-        found = at_first_that_can(lambda error: course.locate(action.with_error(error), p[rows]), float(now))
+        found = at_first_that_can(partial(_with_rows, action, p[rows]), float(now))
         found["P_x_error"] = np.abs(found["P_x"] - before[rows])
         before[rows] = found["P_x"]
         met, stated = _met(found, error)
@@ -91,6 +91,10 @@ def _within(action: Action, p: Parameters, error: float) -> dict[str, Array]:
         if name in whole:
             whole[name][lost] = np.nan
     return whole
+
+
+def _with_rows(action: Fluctuating, p: Parameters, error: float) -> dict[str, Array]:
+    return course_of(action).locate(action.with_error(error), p)
 
 
 def at_first_that_can(function: Callable[[float], R], error: float) -> R:

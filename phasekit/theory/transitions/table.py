@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phasekit.checks import whole_number
 from phasekit.describe import columns_of
 from phasekit.errors import InputError
 from phasekit.model import Estimator, Grid, Model, Parameters, given_models
 from phasekit.theory.action import Action, action_for
-from phasekit.theory.action.base import Array, Posterior
+from phasekit.theory.action.base import Array
 from phasekit.theory.long_names import with_long_names
 from phasekit.theory.slices import map_slices, slices_of
 from phasekit.theory.transitions.precision import check_error, locate
@@ -89,9 +88,7 @@ def transition_table(
 
 def _located(action: Action, p: Parameters, error: float | None, jobs: int) -> dict[str, Array]:
     """Locate transitions of flat parameters, those of the posterior in slices if there is more than one process."""
-    if whole_number("jobs", jobs, 1) == 1 or not isinstance(action, Posterior):
-        return locate(action, p, error)
-    slices = slices_of(p)
+    slices = slices_of(action, p, jobs)
     parts = map_slices(locate, jobs, [(action, p[members], error) for members in slices])
     places = np.argsort(np.concatenate(slices))
     return {name: np.concatenate([part[name] for part in parts])[places] for name in parts[0]}

@@ -255,7 +255,7 @@ def test_curves_that_end_past_their_folds_dip_as_whole_ones_do():
         p = Model(V=int(V), L=int(L), P=1.0, score={"name": "ssa", "n": n, "b": 1.0}).parameters().ravel()
         short, whole = (StationaryCurves(which, p) for which in (action.near_folds(), action))
         (u, soft), (u_whole, soft_whole) = short.softest(), whole.softest()
-        assert soft == pytest.approx(soft_whole, abs=1.5e-3), (V, L, n)
+        assert soft == pytest.approx(soft_whole, abs=1e-3, rel=0.1), (V, L, n)  # where it folds, its sign counts
         if soft < 0:  # the dip of a smooth curve is flat: its place is known less well than its depth
             P, P_whole = short.at(u, p).P, whole.at(u_whole, p).P
             np.testing.assert_allclose(P, P_whole, rtol=1e-3)

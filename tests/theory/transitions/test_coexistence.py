@@ -8,7 +8,8 @@ from phasekit.theory.action import action_for
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import Family, coexistence, critical_endpoint, critical_exponents, find_transitions
 from phasekit.theory.transitions.curve import StationaryCurves
-from phasekit.theory.transitions.table import locate, parameters_without_P
+from phasekit.theory.transitions.precision import locate
+from phasekit.theory.transitions.table import parameters_without_P
 
 SSA = {"name": "ssa", "n": 2.0, "b": 1.0}
 #: A model, and the number of it that moves through an endpoint; +1: jumps are above.

@@ -10,7 +10,8 @@ from phasekit.theory.action import action_for
 from phasekit.theory.closed_forms import closed_forms_of
 from phasekit.theory.minima import find_minima
 from phasekit.theory.transitions import find_transitions, transition_table
-from phasekit.theory.transitions.table import locate, parameters_without_P
+from phasekit.theory.transitions.precision import locate
+from phasekit.theory.transitions.table import parameters_without_P
 
 
 def action(gap, P, V, L):
