@@ -11,7 +11,8 @@ JOBS ?= 2
 CHECK_SECONDS ?= 120
 INSTALLED := $(VENV)/.installed
 EXTRAS := networks,dev,bench,cluster,evidence,parquet,archive,lm,docs,browser
-PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
+# Python compiles modules as they are first used; compiling all that the packages hold would take half of the installation.
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --constraint constraints.txt
 
 # Many small arrays: one thread per process is fastest, and test workers must not fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
