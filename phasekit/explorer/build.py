@@ -106,8 +106,9 @@ def caveats() -> dict[str, list[str]]:
 
     result = {}
     for kind, score in (("rows", "softmax"), ("linear", "linear")):
-        for inputs in ("positional", "token+position"):
-            model = Model(V=8, L=64, P=100, score=score, inputs=inputs)
+        for inputs in ("positional", "token+position", "relative"):
+            word = "encoding" if inputs == "relative" else "inputs"
+            model = Model(V=8, L=64, P=100, score=score, **{word: inputs})
             caveat = action_for(model).caveat(model.parameters())
             result[f"{kind} {inputs}"] = [caveat] if caveat else []
     return result

@@ -197,7 +197,10 @@ def _reaches(degrees: int, family: int) -> tuple[float, float]:
     def missed(true: float) -> float:
         return float(stats.nct.cdf(reach, degrees, true)) - (1 - POWER)
 
-    return reach, float(optimize.brentq(missed, 0, 20 * reach))
+    enough = reach  # far beyond what is enough, SciPy's distribution is NaN
+    while missed(enough) > 0:
+        enough *= 1.25
+    return reach, float(optimize.brentq(missed, 0, enough))
 
 
 def share_interval(right: ArrayLike) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shlex
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import phasekit
+from phasekit import cli
 from phasekit.explorer import PAGE, build
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
@@ -131,7 +133,7 @@ def test_switching_the_score(page):
         assert not browser.find_elements("css selector", ".failed") or name == "linear"
 
 
-LINES = ("ssa&score.n=2&score.b=0.8", "linear", "sparsemax&inputs=token%2Bposition&sigma_g=1.5")
+LINES = ("ssa&score.n=2&score.b=0.8", "linear&inputs=relative", "sparsemax&inputs=token%2Bposition&sigma_g=1.5")
 
 
 VIEWS = ("action", "course", "loss", "diagram-L", "diagram-V", "matrix", "rows")
@@ -142,7 +144,9 @@ def test_downloads_and_the_python_line(page, score):
     browser = page(f"score={score}&second=none&V=8&L=64&P=700")
     for file in browser.downloads.iterdir():
         file.unlink()
-    shown = [view for view in VIEWS if (view, score) != ("rows", "linear")]  # linear weights don't saturate: it says so
+    shown = [
+        view for view in VIEWS if view != "rows" or not score.startswith("linear")
+    ]  # linear weights don't saturate: it says so
     for view in shown:
         cell = browser.find_element("id", f"cell-{view}-1")
         browser.execute_script("arguments[0].querySelector('details').open = true; arguments[0].scrollIntoView()", cell)
@@ -167,7 +171,7 @@ def answer(python):
 def compare(view, rows, found):
     """Hold what was saved of a view against what its line of Python gives."""
     if view == "action":
-        mine = [float(row[1]) for row in rows if row[0].endswith("minimum")]
+        mine = sorted(float(row[1]) for row in rows if row[0].endswith("minimum"))
         np.testing.assert_allclose(mine, found, rtol=1e-9)
     elif view in ("course", "loss"):
         theirs = {**found.order_parameters, "loss": found.loss, "coverage": found.coverage}
@@ -212,6 +216,17 @@ def saved(browser, name):
             return file
         time.sleep(0.02)
     raise AssertionError(f"{name} wasn't saved")
+
+
+def test_commands_for_what_the_page_lacks_run(page):
+    """As they are written there, for the model on the sliders."""
+    for state, count in (("score=softmax&V=16&L=12&kappa=2", 4), ("score=ssa&score.n=2&score.b=1&inputs=relative", 1)):
+        browser = page(f"{state}&second=none")
+        found = [code.text for code in browser.find_elements("css selector", "#beyond code")]
+        assert len(found) == count
+        for words in map(shlex.split, found):
+            assert words[:2] == ["phasekit", "transitions"]
+            assert cli.run(words[1:]) == 0, words
 
 
 def test_nothing_is_fetched_and_nothing_is_complained_of(page):

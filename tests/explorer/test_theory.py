@@ -63,7 +63,7 @@ def random_models(count, seed):
             {
                 "score": score,
                 "parameters": {name: between(*ends) for name, ends in NUMBERS.get(score, {}).items()},
-                "inputs": ("positional", "token+position")[int(random.integers(2))],
+                "inputs": ("positional", "token+position", "relative")[int(random.integers(3))],
                 **{"V": V, "L": L, "P": P, "sigma_w": sigma_w, "sigma_g": sigma_g, "kappa": kappa},
             }
         )
@@ -80,6 +80,8 @@ def in_javascript(models, driver=DRIVER):
 
 def as_model(described):
     rest = {name: value for name, value in described.items() if name not in ("score", "parameters")}
+    if rest["inputs"] == "relative":
+        rest["encoding"] = rest.pop("inputs")
     return Model(score={"name": described["score"], **described["parameters"]}, **rest)
 
 

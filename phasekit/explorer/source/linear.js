@@ -7,8 +7,12 @@ const LINEAR_CELLS = 64,
 
 const poolingCost = ({ V, L, inputs }) => (inputs === "token+position" ? square((V * L) / (V + L)) : square(L));
 
+/** σ of the price of logits: an encoding of distance pays for them once and not in each of L rows. */
+const logitScale = ({ L, sigma_g, inputs }) => (inputs === "relative" ? sigma_g * Math.sqrt(L) : sigma_g);
+
 function linearNumbers(model, P = model.P) {
-  const { V, L, sigma_w, sigma_g, kappa } = model,
+  const { V, L, sigma_w, kappa } = model,
+    sigma_g = logitScale(model),
     lam = poolingCost(model);
   return {
     P,
@@ -163,7 +167,8 @@ const lowest = (states) => states.reduce((best, state) => (state.action < best.a
 
 /** Onset P1 and crossover P2, where g²/q of the lowest minimum passes 1/2. */
 function linearTransitions(model) {
-  const { V, L, sigma_w, sigma_g, kappa } = model;
+  const { V, L, sigma_w, kappa } = model,
+    sigma_g = logitScale(model);
   const P1 = thresholds.onset(V, L, sigma_w, sigma_g, kappa, poolingCost(model));
   const last = SCAN_RANGE * Math.max(P1, thresholds.copying_leading(V, L, sigma_w, sigma_g, kappa));
   const excess = (logP) => lowest(linearMinima(model, Math.exp(logP))).share - 0.5;

@@ -174,7 +174,21 @@ function draw() {
   byId("refused").textContent = refused.length
     ? `Not understood in the link, and left as it was: ${refused.join("; ")}.`
     : "";
+  drawBeyond();
   writeAddress();
+}
+
+/** Name the commands for what this page doesn't compute. */
+function drawBeyond() {
+  const box = byId("beyond"),
+    commands = commandsBeyond(modelOf(state)),
+    text = JSON.stringify(commands);
+  if (box.dataset.shown === text) return;
+  box.dataset.shown = text;
+  const lines = commands.map(([what, command]) =>
+    element("li", {}, `${what}: `, element("code", { textContent: command })),
+  );
+  box.replaceChildren("What this page doesn't compute of this model, the command line does:", element("ul", {}, ...lines));
 }
 
 function summaryOf(model) {

@@ -10,7 +10,8 @@ const LARGEST_ODDS = 320,
 
 /** The score's price along its path: place(u) gives δ, dδ/du, cost, force d cost/dδ and d ln force/du. */
 function priceOf(model) {
-  const { L, sigma_g } = model,
+  const { L } = model,
+    sigma_g = logitScale(model),
     numbers = model.parameters || {};
   const stiffness = (L - 1) / square(sigma_g);
   if (model.score === "softmax" || model.score === "temperature") {
@@ -59,7 +60,8 @@ function priceOf(model) {
 
 /** Softmax of an elementwise transform t: logits of the cheapest mean for each gap. */
 function transformedPrice(model, stiffness) {
-  const { L, sigma_g } = model,
+  const { L } = model,
+    sigma_g = logitScale(model),
     lam = poolingCost(model);
   const values = Object.values(model.parameters),
     t = (x) => transforms[model.score](x, ...values);
@@ -185,7 +187,8 @@ function lastGap(model, price) {
 
 /** The P from which on all weight on the copy entry is a minimum; NaN where the data never pull that far. */
 function kinkStart(model, price) {
-  const { V, L, sigma_w, sigma_g, kappa } = model;
+  const { V, L, sigma_w, kappa } = model,
+    sigma_g = logitScale(model);
   const rise = price.k > 1 ? 1 : 1 - 1 / L;
   const pull = ((V - 1) * price.k * rise * square(sigma_g)) / (L - 1) / square(sigma_w);
   return pull > 1 ? (kappa * V) / square(sigma_w) / (Math.sqrt(pull) - 1) : NaN;
@@ -193,7 +196,8 @@ function kinkStart(model, price) {
 
 /** Everything the page says of one state of rows. */
 function rowState(model, P, place, stable) {
-  const { V, L, sigma_w, sigma_g, kappa } = model;
+  const { V, L, sigma_w, kappa } = model,
+    sigma_g = logitScale(model);
   const [s, , g, q] = softmaxMap.averages(place.delta, L);
   const [data] = twoLevel.data_jet(place.delta, P, V, L, sigma_w, kappa);
   return {

@@ -1,6 +1,6 @@
 // What the page shows: one state, kept in the address so that a link restores it.
 
-const INPUTS = ["positional", "token+position"];
+const INPUTS = ["positional", "token+position", "relative"];
 const SLIDERS = [
   { name: "P", label: "P, training sequences", low: 1, high: 1e7, start: 700 },
   { name: "V", label: "V, vocabulary", low: 2, high: 1024, whole: true, start: 8 },
@@ -117,6 +117,31 @@ function pythonModel(model, changes = "") {
     .filter((name) => model[name] !== 1)
     .map((name) => `, ${name}=${model[name]}`)
     .join("");
-  const inputs = model.inputs === "positional" ? "" : `, inputs="${model.inputs}"`;
+  const word = model.inputs === "relative" ? "encoding" : "inputs",
+    inputs = model.inputs === "positional" ? "" : `, ${word}="${model.inputs}"`;
   return `phasekit.Model(V=${model.V}, L=${model.L}${changes === "no P" ? "" : `, P=${model.P}`}, score="${model.score}${numbers}"${rest}${inputs})`;
+}
+
+/** What a command takes to mean the same model, without P. */
+function shellModel(model) {
+  const word = model.inputs === "relative" ? "encoding" : "inputs";
+  const numbers = Object.entries(model.parameters).map(([name, value]) => `--${name} ${value}`);
+  const rest = ["sigma_w", "sigma_g", "kappa"]
+    .filter((name) => model[name] !== 1)
+    .map((name) => `--${name.replace("_", "-")} ${model[name]}`);
+  const inputs = model.inputs === "positional" ? [] : [`--${word} ${model.inputs}`];
+  return [`--score ${model.score}`, ...numbers, `-V ${model.V} -L ${model.L}`, ...rest, ...inputs].join(" ");
+}
+
+/** Commands for what this page doesn't compute, for this model: [what, command]. */
+function commandsBeyond(model) {
+  const same = shellModel(model),
+    plain = shellModel({ ...model, inputs: "positional" }),
+    found = model.inputs === "relative" ? [] : [["posterior", `phasekit transitions ${same} --estimator posterior`]];
+  if (model.score !== "linear") found.push(["causal mask", `phasekit transitions ${plain} --mask causal`]);
+  if (model.score === "softmax") {
+    found.push(["Zipf tokens", `phasekit transitions ${plain} --tokens zipf:1.0`]);
+    if (model.V >= model.L) found.push(["induction heads", `phasekit transitions ${plain} --task induction`]);
+  }
+  return found;
 }

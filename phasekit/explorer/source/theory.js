@@ -1,6 +1,6 @@
 // What the page asks of the theory, for any score. Failures are thrown with a reason; nothing is left out silently.
 //
-//   model = {score, parameters: {n: …}, V, L, P, sigma_w, sigma_g, kappa, inputs: "positional" | "token+position"}
+//   model = {score, parameters: {n: …}, V, L, P, sigma_w, sigma_g, kappa, inputs: "positional" | "token+position" | "relative"}
 
 const orderNames = (model) => (model.score === "linear" ? ["c1", "cG"] : ["a1", "aG"]);
 
