@@ -23,6 +23,8 @@ route, first_cost = sp.Function("gamma"), sp.Function("c_1")
 y, x, nu, spread, ratio = sp.symbols("y x nu c rho", real=True)
 #: Slope γ/Δ of the route through layer 1, and what layer 1 adds to the price of layer 2's odds, times 2σ_g².
 steepness, extra = sp.symbols("r C", positive=True)
+#: Share of the sequences that ask what layer 1 alone can answer.
+share = sp.Symbol("w", nonnegative=True)
 LATEX |= {beta: r"\beta", first: r"\delta_1", nu: r"\nu", ratio: r"\rho"}
 
 
@@ -41,12 +43,12 @@ def overlaps() -> tuple[sp.Expr, sp.Expr]:
     both averages measured against what attending to a random token gives.
     """
     found = []
-    for share in (g, q):
-        moment = vocabulary.same_position().times(share) + different_tokens().times(1 - share)
+    for weight in (g, q):
+        moment = vocabulary.same_position().times(weight) + different_tokens().times(1 - weight)
         require_equal(V * moment.constant, 1, "the constant direction doesn't depend on the attention")
         found.append(sp.factor(V * moment.bulk))
-    for one, share in zip(found, (g, q), strict=True):
-        require_equal(one, (V * share - 1) / (V - 1), "overlap of distinct tokens")
+    for one, weight in zip(found, (g, q), strict=True):
+        require_equal(one, (V * weight - 1) / (V - 1), "overlap of distinct tokens")
     return found[0], found[1]
 
 
@@ -120,8 +122,8 @@ def numerator() -> sp.Expr:
 
 def unfold(expression: sp.Expr) -> sp.Expr:
     """Insert what ν, c, ρ, x and y stand for."""
-    share = (L - 1) / (V - 1)
-    inner = {nu: 1 - share * y, spread: share * V * (V - L) / (V - 1), x: (L - 1) * y, ratio: share}
+    held = (L - 1) / (V - 1)
+    inner = {nu: 1 - held * y, spread: held * V * (V - L) / (V - 1), x: (L - 1) * y, ratio: held}
     return expression.subs(inner, simultaneous=True).subs(y, sp.exp(-delta))
 
 
@@ -178,6 +180,22 @@ def balance() -> sp.Expr:
     listed = 1 / gap + 3 * sp.exp(gap) / (sp.exp(gap) - 1) - sp.exp(gap) / (sp.exp(gap) + L - 1) - 1
     require_equal(growth, listed, "growth of the cheapest split")
     return squared
+
+
+def two_kinds() -> sp.Expr:
+    """A share w of the sequences asks instead which token came before a position i, i uniform. Layer 1 alone answers:
+    its output there is Σ_j C_ij x_j, with weight α₁ on the target, so ĝ and q̂ are those above at its own log odds.
+    Each layer has a readout of its own, as each has value matrices of its own in a transformer, so both minima over W
+    are taken apart: S = Φ(βγ(Δ)) for (1 − w)P questions + Φ(Δ) for wP + both priors. Only the price of layer 1 has
+    changed, to c₁(Δ) + Φ(Δ): the cheapest split is the one above with that in the place of c₁, and there is none where
+    its slope is negative.
+    """
+    own = data_action().subs(P, share * P).subs(delta, gap)
+    later = data_action().subs(P, (1 - share) * P).subs(delta, second_gap().subs(first, gap))
+    total = later + own + prior.gap_cost() + match_cost()
+    require_equal(total.subs(share, 0) - action(), own.subs(share, 0), "without a share it is the action above")
+    require_equal(sp.diff(own.subs(share, 0), gap), 0, "which no question of layer 1 pulls")
+    return total
 
 
 @cache
@@ -250,6 +268,7 @@ def _steps() -> tuple[Step, ...]:
     right, other = keys()
     g_hat, q_hat = overlaps()
     split, at_gap = named("delta^2", r"\delta^2"), named("Phi(β γ(Δ))", r"\Phi(\beta\gamma(\Delta))")
+    own, later = named("Phi_w(Δ)", r"\Phi_{wP}(\Delta)"), named("Phi_later", r"\Phi_{(1-w)P}(\beta\gamma(\Delta))")
     return (
         Step.of(different_tokens, sp.Eq(named("E_bulk", r"E_{1-\Pi}"), different_tokens().bulk)),
         Step.of(overlaps, sp.Eq(named("ĝ", r"\hat g"), g_hat), sp.Eq(named("q̂", r"\hat q"), q_hat)),
@@ -262,6 +281,7 @@ def _steps() -> tuple[Step, ...]:
         Step.of(data_force, sp.Eq(named("-Phi'(delta)", r"-\Phi'(\delta)"), data_force())),
         Step.of(force_terms, *(sp.Eq(sp.Symbol(n), term) for n, term in zip("eab", force_terms(), strict=True))),
         Step.of(balance, sp.Eq(split, balance())),
+        Step.of(two_kinds, sp.Eq(named("S_w", "S_w"), later + own + prior.gap_cost() + match_cost())),
         Step.of(small_match, sp.Eq(named("P_1", "P_1"), small_match())),
         Step.of(steepest_route, sp.Eq(steepest_route(), 0)),
         Step.of(first_layer_cost, sp.Eq(extra, first_layer_cost())),

@@ -60,12 +60,17 @@ class Induction(Task):
     ----------
     first : Score or str, optional
         Score function of layer 1; None: that of layer 2, the model's ``score``.
+    weight : float
+        Share of the sequences that ask what layer 1 alone can answer: which token came before a given position. 0, or
+        up to but without 1.
     """
 
     name: ClassVar[str] = "induction"
     rules: ClassVar[Mapping[str, str]] = {"first": "must be a score function, or None: that of layer 2"}
+    added: ClassVar[tuple[str, ...]] = ("weight",)
 
     first: SerializeAsAny[Score] | None = Field(default=None, description="score function of layer 1")
+    weight: float = Field(default=0.0, ge=0, lt=1, description="share of questions that layer 1 alone can answer")
 
     if TYPE_CHECKING:
 
@@ -78,7 +83,8 @@ class Induction(Task):
 
     @property
     def numbers(self) -> Mapping[str, float]:
-        return {} if self.first is None else {f"first_{name}": value for name, value in self.first.numbers.items()}
+        own = {} if self.first is None else {f"first_{name}": value for name, value in self.first.numbers.items()}
+        return {**own, "weight": self.weight} if self.weight else own
 
     def check(self, model: Model) -> None:
         self.check_sizes(model.V, model.L)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasekit.model import Model
+from phasekit.errors import InputError
+from phasekit.model import Induction, Model
 from phasekit.streams import stream
 from phasekit.tasks.copy import Dataset, check_room, number_of_sequences
 
@@ -49,8 +50,11 @@ def draw_questions(model: Model, seed: int) -> Questions:
     Raises
     ------
     InputError
-        As :func:`phasekit.tasks.copy.draw_dataset`.
+        As :func:`phasekit.tasks.copy.draw_dataset`, and if some questions are for layer 1 alone.
     """
+    assert isinstance(model.task, Induction)
+    if model.task.weight:
+        raise InputError("weight", model.task.weight, "must be 0: networks have no questions of layer 1 alone yet")
     check_room(model)
     P = number_of_sequences(model)
     random = stream("questions", seed, model.V, model.L, P)

@@ -10,7 +10,7 @@ from phasekit.scores.consistency import check_own
 from phasekit.theory.action.base import Action, Averages, Covariance, Jet, Profile, StationaryPoints
 from phasekit.theory.action.entmax import EntmaxMap
 from phasekit.theory.action.front import FrontMap
-from phasekit.theory.action.induction import InductionMap, induction_action
+from phasekit.theory.action.induction import InductionMap, TwoLayers, induction_action
 from phasekit.theory.action.linear import LinearMap
 from phasekit.theory.action.linear_posterior import LinearPosterior
 from phasekit.theory.action.nuclear import LinearNuclear, SoftmaxNuclear, nuclear_action
@@ -138,5 +138,6 @@ __all__ = [
     "SoftmaxMap",
     "SoftmaxNuclear",
     "StationaryPoints",
+    "TwoLayers",
     "action_for",
 ]

@@ -45,6 +45,8 @@ def closed_forms_of(quantity: str, score: Score, task: Task | None = None) -> di
     if quantity not in THRESHOLDS:
         raise InputError("threshold", quantity, f"must be one of {', '.join(THRESHOLDS)}")
     if isinstance(task, Induction):
+        if task.weight:
+            return {}
         first = task.first or score
         return _INDUCTION.get(quantity, {}) if isinstance(score, Softmax) and isinstance(first, Softmax) else {}
     if isinstance(score, Linear):

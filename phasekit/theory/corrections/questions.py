@@ -44,6 +44,8 @@ def questions_correction(found: Minima) -> QuestionsCorrection:
     model = models if isinstance(models, Model) else models.base
     if not isinstance(model.task, Induction):
         raise InputError("task", model.task.name, "must be induction")
+    if model.task.weight:
+        raise InputError("weight", model.task.weight, "must be 0: no theory of finite data with two kinds of questions")
     p = models.parameters().expand()
     V, t, second = p.V, p.strength, found.order_parameters["alpha2"]
     g, q = ((V * x - 1) / (V - 1) for x in (second, found.averages["q"]))

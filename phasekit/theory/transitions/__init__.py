@@ -19,6 +19,7 @@ from phasekit.theory.transitions.layers import Layers
 from phasekit.theory.transitions.onset import Onset
 from phasekit.theory.transitions.passage import Passage, State, Threshold
 from phasekit.theory.transitions.precision import locate
+from phasekit.theory.transitions.relay import Relay
 from phasekit.theory.transitions.table import transition_table
 
 __all__ = [
@@ -41,5 +42,5 @@ __all__ = [
     "transition_table",
 ]
 
-for _course in (Onset(), Crossover(), Folds(), Jumps(), Front(), Patterns(), Layers()):
+for _course in (Onset(), Crossover(), Folds(), Jumps(), Front(), Patterns(), Layers(), Relay()):
     register(_course)
