@@ -227,6 +227,8 @@ def find_minima(models: Model | Grid, estimator: Estimator = "map", *, jobs: int
     if isinstance(action, Listed):
         return _listed(models, action, parameters)
     flat = parameters.ravel()
+    if isinstance(action, Posterior):
+        action.check_range(flat)
     slices = slices_of(action, flat, jobs)
     if len(slices) < 2:
         found = minima_of(action, flat)

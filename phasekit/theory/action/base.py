@@ -253,6 +253,9 @@ class Kinked(Action):
 class Posterior(Action):
     """The action of a distribution over G, not of a point."""
 
+    def check_range(self, p: Parameters) -> None:
+        """Raise InputError where minima aren't resolved in float64."""
+
     @abstractmethod
     def covariance(self, z: Point, p: Parameters) -> Covariance:
         """Return variances and covariance of the order parameters over the posterior, from the Hessian at a minimum."""

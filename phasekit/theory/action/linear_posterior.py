@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from phasekit.errors import InputError
 from phasekit.model import Parameters
 from phasekit.theory.action.base import Array, Averages, Covariance, Isolated, Jet, Point, Posterior, StationaryPoints
 from phasekit.theory.action.descent import Numbers, descend, hessian, met_before
@@ -22,8 +23,11 @@ _NOTHING = 1e-6
 _DIRECTIONS = np.append(np.arctan([-60.0, -20.0, -9.0, -5.0, -3.0, -1.5, -0.5, 0.0, 0.3, 1.0, 3.0, 30.0]), np.pi / 2)
 _RADII = np.geomspace(3e-3, 1.0, 14)
 _LOG_NOISE = np.array([0.0, -1.0, -3.0, -5.0, -8.0])
-#: Angle and noise of one more start: beside its spinodal, the minimum with negative copying holds noises that differ.
-_NEGATIVE, _ITS_NOISE = np.arctan(-14.0), np.array([-3.0, -8.0])
+#: Angles and noises of more starts: beside its spinodal, the minimum with negative copying holds noises that differ.
+_NEGATIVE = np.arctan([-14.0, -9.0, -9.0, -9.0])
+_ITS_NOISE = np.array([[-3.0, -8.0], [-0.7, -1.75], [-1.2, -2.3], [-2.0, -3.5]])
+#: Largest P/κ up to which the action's curvature in the noise is resolved.
+_RESOLVED = 1e12
 
 
 class _Pattern(NamedTuple):
@@ -46,6 +50,14 @@ class LinearPosterior(LinearAction, Isolated, Posterior):
     order. Exact for many rows. With positional inputs only: :class:`phasekit.theory.action.PoolingVector` is for
     token+position ones.
     """
+
+    def check_range(self, p: Parameters) -> None:
+        beyond = np.ravel(p.P / p.kappa) > _RESOLVED
+        if beyond.any():
+            P = float(np.broadcast_to(p.P, p.shape).ravel()[beyond][0])
+            raise InputError(
+                "P", P, f"minima of linear attention's posterior are resolved up to P/kappa = {_RESOLVED:g}"
+            )
 
     @np.errstate(invalid="ignore")  # noise that wasn't found is NaN
     def jet(self, z: Point, p: Parameters) -> Jet:
@@ -123,9 +135,10 @@ def _starts(p: Parameters) -> Array:
     grid[..., 1] = np.sin(_DIRECTIONS)[:, None, None] * radii[:, None, :, None]
     grid[..., 2:] = _LOG_NOISE[:, None]
     grid = grid.reshape(*grid.shape[:2], -1, 4)
-    negative = np.empty((*radii.shape[:1], 1, _RADII.size, 4))
-    negative[:, 0, :, 0], negative[:, 0, :, 1] = np.cos(_NEGATIVE) * radii, np.sin(_NEGATIVE) * radii
-    negative[..., 2:] = _ITS_NOISE
+    negative = np.empty((*radii.shape[:1], _NEGATIVE.size, _RADII.size, 4))
+    negative[..., 0] = np.cos(_NEGATIVE)[:, None] * radii[:, None]
+    negative[..., 1] = np.sin(_NEGATIVE)[:, None] * radii[:, None]
+    negative[..., 2:] = _ITS_NOISE[:, None]
     return np.concatenate([_lowest(grid, p), _lowest(negative, p)], axis=1)
 
 

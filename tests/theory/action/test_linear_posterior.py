@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from phasekit import Model, find_minima, find_transitions
+from phasekit import InputError, Model, find_minima, find_transitions
 from phasekit.heads import build_energy
 from phasekit.heads.energy import Averages
 from phasekit.heads.order_parameters import order_parameters
@@ -182,3 +182,26 @@ def test_one_minimum_is_listed_once_where_rounding_ends_descents_early(V, L, P):
     found = find_minima(Model(V=V, L=L, P=P, score="linear"), "posterior")
     assert found.count == 1
     assert found.converged[0]
+
+
+@pytest.mark.parametrize(
+    ("V", "L", "numbers", "spinodal", "start"),
+    [
+        (12, 20, (1.6367380439766352, 1.0248240073146997, 0.7098385055016556), 584.742, [3.71, -11.13, -0.7, -1.75]),
+        (9, 13, (0.669192592877974, 1.8736750012439503, 2.053801813569961), 1321.58, [6.81, -18.54, -1.16, -2.32]),
+    ],
+)
+@pytest.mark.parametrize("beyond", [1e-4, 1e-3, 1e-2])
+def test_metastable_minima_within_a_per_cent_of_their_spinodal(V, L, numbers, spinodal, start, beyond):
+    """Random models that lacked them, against the unreduced action; the spinodals are those of its minimiser."""
+    P = spinodal * (1 + beyond)
+    expected = minimize(unreduced, start, args=(P, V, L, *numbers), options={"gtol": 1e-8})
+    names = ("sigma_w", "sigma_g", "kappa")
+    found = find_minima(Model(V=V, L=L, P=P, score="linear", **dict(zip(names, numbers, strict=True))), "posterior")
+    assert int(found.count) == 2
+    assert float(found.action[1]) == pytest.approx(expected.fun, rel=1e-9)
+
+
+def test_data_that_are_not_resolved_are_refused():
+    with pytest.raises(InputError, match=r"P = .*resolved up to P/kappa"):
+        find_minima(Model(V=8, L=16, P=1e10, kappa=1e-4, score="linear"), "posterior")
