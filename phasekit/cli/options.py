@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_args
 import typer
 from pydantic.fields import FieldInfo
 
-from phasekit.encodings import ENCODINGS
+from phasekit.encodings import ENCODINGS, matrix_from
 from phasekit.errors import InputError
 from phasekit.masks import MASKS
 from phasekit.model import AXES, TASKS, Estimator, Inputs, Model
@@ -45,7 +45,8 @@ _OPTIONS = {  # field of the model (or what stands beside it): option, what it t
     "encoding": (
         "--encoding",
         "NAME",
-        f"How logits depend on positions: {', '.join(ENCODINGS.names())} (default: what --inputs says).",
+        f"How logits depend on positions: {', '.join(ENCODINGS.names())}; file:PATH (a matrix, a line for each "
+        "position) (default: what --inputs says).",
     ),
     "mask": ("--mask", "NAME", f"Which keys a position sees: {', '.join(MASKS.names())}; window:WIDTH (default none)."),
     "tokens": (
@@ -100,6 +101,9 @@ class ModelOptions:
         path = self.fields.get("tokens", "").removeprefix(_FILE)
         if path != self.fields.get("tokens", ""):
             fields["tokens"] = unigrams(path, Model(V=fields.get("V"), L=2).V)  # a wrong V is told as such
+        path = self.fields.get("encoding", "").removeprefix(_FILE)
+        if path != self.fields.get("encoding", ""):
+            fields["encoding"] = matrix_from(path)
         return Model(**fields)
 
 

@@ -4,11 +4,24 @@ from phasekit.encodings.base import (
     ENCODINGS,
     ALiBi,
     Encoding,
+    Matrix,
     OneHot,
     Relative,
     Rotary,
     Sinusoidal,
     TokenAndPosition,
+    matrix_from,
 )
 
-__all__ = ["ENCODINGS", "ALiBi", "Encoding", "OneHot", "Relative", "Rotary", "Sinusoidal", "TokenAndPosition"]
+__all__ = [
+    "ENCODINGS",
+    "ALiBi",
+    "Encoding",
+    "Matrix",
+    "OneHot",
+    "Relative",
+    "Rotary",
+    "Sinusoidal",
+    "TokenAndPosition",
+    "matrix_from",
+]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from phasekit.describe import Description, Registry
+from phasekit.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Array = NDArray[np.float64]
+_ROUNDING = 1e-9  # of a kernel, against its largest entry or eigenvalue
 
 
 class Encoding(Description):
@@ -27,10 +30,13 @@ class Encoding(Description):
     name : str
     per_row : bool
         Whether each row has logits of its own. If not, all rows share theirs, and no average over rows is sharp.
+    any_length : bool
+        Whether there are such positions in contexts of every length.
     """
 
     name: ClassVar[str]
     per_row: ClassVar[bool] = True
+    any_length: ClassVar[bool] = True
 
     @classmethod
     def in_errors(cls, field: str) -> str:
@@ -50,6 +56,14 @@ class Encoding(Description):
         None where every pattern of two levels can be made, whose cost :meth:`gain` says: nothing is cheaper then.
         """
         return None
+
+    @property
+    def two_levels(self) -> bool:
+        """Whether every pattern of two levels can be made, so that :meth:`gain` says what it costs."""
+        return self.basis(2) is None
+
+    def check(self, L: int) -> None:
+        """Raise InputError if there are no such positions in a context of this length."""
 
     def shape(self, V: int, L: int) -> tuple[int, int]:
         """Return the shape of G."""
@@ -197,30 +211,16 @@ class Rotary(Waves):
         return np.asarray(np.linalg.lstsq(self.waves(L), mean)[0])[None]
 
 
-@ENCODINGS.register
-class Sinusoidal(Waves):
-    """Positions are unit vectors of cosines and sines, e_i, and logits e_iᵀ G e_j with a full matrix G.
-
-    Frequencies are 2πf/L for f = 1 … F, so that positions are cyclic. With all of them (F = (L − 1)/2) the price of a
-    pattern is that of one-hot positions, up to its mean.
-    """
-
-    name: ClassVar[str] = "sinusoidal"
-
-    def angles(self, L: int) -> Array:
-        return 2 * np.pi * np.arange(1, self.frequencies + 1) / L
+class Vectors(Encoding):
+    """What encodings by vectors share: positions are vectors e_i, and logits e_iᵀ G e_j with a full matrix G."""
 
     def positions(self, L: int) -> Array:
-        """Return e_i, shape (L, 2F)."""
-        return np.asarray(self.waves(L) / np.sqrt(self.frequencies))
-
-    def basis(self, L: int) -> Array | None:
-        # Of G only what turns a query's wave into a key's of the same frequency depends on the distance alone:
-        # two weights for each frequency, each of which two entries of G share.
-        return np.asarray(self.waves(L) / (np.sqrt(2) * self.frequencies))
+        """Return e_i, shape (L, d)."""
+        raise NotImplementedError
 
     def shape(self, V: int, L: int) -> tuple[int, int]:
-        return 2 * self.frequencies, 2 * self.frequencies
+        width = self.positions(L).shape[1]
+        return width, width
 
     def logits(self, G: Tensor, L: int) -> Tensor:
         import torch
@@ -237,6 +237,110 @@ class Sinusoidal(Waves):
     def weights(self, logits: Array, V: int) -> Array:
         inverse = np.linalg.pinv(self.positions(len(logits)))
         return np.asarray(inverse @ logits @ inverse.T)
+
+
+@ENCODINGS.register
+class Sinusoidal(Vectors, Waves):
+    """Positions are unit vectors of cosines and sines, e_i, and logits e_iᵀ G e_j with a full matrix G.
+
+    Frequencies are 2πf/L for f = 1 … F, so that positions are cyclic. With all of them (F = (L − 1)/2) the price of a
+    pattern is that of one-hot positions, up to its mean.
+    """
+
+    name: ClassVar[str] = "sinusoidal"
+
+    def angles(self, L: int) -> Array:
+        return 2 * np.pi * np.arange(1, self.frequencies + 1) / L
+
+    def positions(self, L: int) -> Array:
+        return np.asarray(self.waves(L) / np.sqrt(self.frequencies))
+
+    def basis(self, L: int) -> Array | None:
+        # Of G only what turns a query's wave into a key's of the same frequency depends on the distance alone:
+        # two weights for each frequency, each of which two entries of G share.
+        return np.asarray(self.waves(L) / (np.sqrt(2) * self.frequencies))
+
+
+@ENCODINGS.register
+class Matrix(Vectors):
+    """Positions are vectors of one's own, the rows e_i of a matrix E, and logits e_iᵀ G e_j with a full matrix G.
+
+    Logits H cost ``tr(K⁺ H K⁺ Hᵀ)/(2σ_g²)`` with the kernel K = E Eᵀ. The theory is that of kernels that depend on the
+    distance alone, cyclically: K's eigenvectors are waves, and logits by distance with the Fourier components h_k cost
+    ``Σ |h_k|²/λ_k²`` with K's eigenvalues λ_k. Networks take any matrix.
+
+    Parameters
+    ----------
+    width : int
+        d, the numbers in a row.
+    entries : tuple of float
+        E row by row, L·d numbers.
+    """
+
+    name: ClassVar[str] = "matrix"
+    any_length: ClassVar[bool] = False
+
+    width: int = Field(ge=1, le=2**20)
+    entries: tuple[float, ...]
+
+    @field_validator("entries", mode="before")
+    @classmethod
+    def _read(cls, given: Any) -> Any:
+        return given.replace("+", ",").split(",") if isinstance(given, str) else given
+
+    @field_validator("entries")
+    @classmethod
+    def _are_positions(cls, given: tuple[float, ...]) -> tuple[float, ...]:
+        if not any(given):
+            raise InputError("entries", given, "must be numbers that aren't all zero")
+        return given
+
+    @property
+    def two_levels(self) -> bool:
+        return False
+
+    def check(self, L: int) -> None:
+        if len(self.entries) != L * self.width:
+            allowed = f"must be L · width = {L} · {self.width} numbers"
+            raise InputError(self.in_errors("entries"), f"{len(self.entries)} numbers", allowed)
+
+    def positions(self, L: int) -> Array:
+        self.check(L)
+        return np.reshape(self.entries, (L, self.width))
+
+    def basis(self, L: int) -> Array | None:
+        kernel = self.positions(L) @ self.positions(L).T
+        size = np.abs(kernel).max()
+        if np.abs(kernel - kernel[0][distances(L)]).max() > _ROUNDING * size:
+            raise InputError("encoding", self.name, "has a theory where e_i · e_j depends on the distance i − j alone")
+        values = np.fft.rfft(kernel[0]).real
+        columns = []
+        for k in np.flatnonzero(values > _ROUNDING * values.max()):
+            phase = 2 * np.pi * k * np.arange(L) / L
+            if 2 * k % L == 0:  # a real wave: one weight
+                columns.append(values[k] / L * np.cos(phase))
+            else:  # h_k and h_(−k) share two weights
+                columns += [np.sqrt(2) * values[k] / L * wave for wave in (np.cos(phase), np.sin(phase))]
+        return np.stack(columns, 1)
+
+
+def matrix_from(path: str | Path) -> Matrix:
+    """Return positions from a text file: a line for each, its numbers between blanks.
+
+    Raises
+    ------
+    InputError
+        If the file can't be read, or isn't such a table of numbers.
+    """
+    try:
+        rows = [[float(word) for word in line.split()] for line in Path(path).read_text("utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise InputError("encoding", str(path), f"can't be read as numbers ({type(error).__name__})") from None
+    rows = [row for row in rows if row]
+    widths = {len(row) for row in rows}
+    if len(widths) != 1:
+        raise InputError("encoding", str(path), "must have a line of equally many numbers for each position")
+    return Matrix(width=widths.pop(), entries=tuple(number for row in rows for number in row))
 
 
 @ENCODINGS.register

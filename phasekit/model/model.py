@@ -130,6 +130,7 @@ class Model(Description):
         """Say ``inputs`` for the two encodings that have a word there, so that a model has one description."""
         self.tokens.check(self.V, self.L)
         if self.encoding is not None:
+            self.encoding.check(self.L)
             words: dict[type[Encoding], Inputs] = {OneHot: "positional", TokenAndPosition: "token+position"}
             word = words.get(type(self.encoding), "positional")
             if self.inputs not in ("positional", word):

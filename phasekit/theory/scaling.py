@@ -113,7 +113,7 @@ def scaling_law(
         For an unknown quantity, one that the score doesn't have, or fewer than 5 values.
     """
     forms = closed_forms_of(quantity, given_model(model).score, model.task)
-    if model.beyond.keys() - {"encoding"} or model.positions.basis(2) is not None:
+    if model.beyond.keys() - {"encoding"} or not model.positions.two_levels:
         forms = {}  # they know neither masks, nor token laws, nor patterns of more than two levels
     grid = Grid(model, {axis: np.sort(number_array(axis, values))})
     if grid.shape[0] < FEWEST:

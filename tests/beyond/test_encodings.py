@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+from phasekit.encodings import Matrix, Sinusoidal
 from phasekit.errors import InputError
 from phasekit.heads import Adam, build_energy, train
 from phasekit.model import Model
@@ -140,6 +141,66 @@ def test_all_frequencies_are_one_hot_positions():
 def test_alibi_cannot_copy():
     with pytest.raises(InputError, match="can't represent the copy pattern"):
         find_minima(Model(V=8, L=16, P=10, encoding="alibi"))
+
+
+def own(E):
+    return Matrix(width=E.shape[1], entries=tuple(E.ravel().tolist()))
+
+
+def test_the_theory_of_a_matrix_is_that_of_the_positions_in_it():
+    waves = Model(V=8, L=15, P=400, encoding="sinusoidal:5")
+    same = waves.at(encoding=own(Sinusoidal(frequencies=5).positions(15)))
+    assert find_minima(same).action == pytest.approx(find_minima(waves).action, rel=1e-9)
+    one_hot = Model(V=8, L=70, P=900)
+    assert find_minima(one_hot.at(encoding=own(np.eye(70)))).action == pytest.approx(
+        find_minima(one_hot).action, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_matrix_between_own_positions_is_lower(seed):
+    """Free minimisation over all of G, whose logits may differ from row to row, from random starts and a raised copy.
+
+    Positions are those of a random circulant matrix, turned at random; one wave may be missing.
+    """
+    random = np.random.default_rng(seed)
+    L, V, P = 6 + seed, int(random.integers(2, 20)), float(np.exp(random.uniform(3.5, 5)))
+    first = np.fft.fft(random.normal(size=L))
+    first[[1, -1]] *= seed % 2
+    circulant = np.fft.ifft(first).real[(np.arange(L)[:, None] - np.arange(L)) % L]
+    E = circulant @ np.linalg.qr(random.normal(size=(L, L)))[0]
+    model = Model(V=V, L=L, P=P, sigma_g=1.3, encoding=own(E))
+    t, places, vectors = P / V, torch.arange(L), torch.from_numpy(E)
+
+    def energy(flat):
+        G = torch.tensor(flat.reshape(L, L), requires_grad=True)
+        A = torch.softmax(vectors @ G @ vectors.T, -1)
+        g, q = A[places, places - 1].mean(), A.square().sum(-1).mean()
+        U = P / (2 * V) * (1 / (1 + t) + (V - 1) * (1 - t * g**2 / (1 + t * q))) + G.square().sum() / (2 * 1.3**2)
+        U.backward()
+        return U.item(), G.grad.numpy().ravel()
+
+    back = np.linalg.pinv(E)
+    copy = back @ np.roll(np.eye(L), 1, axis=0) @ back.T
+    starts = [scale * random.normal(size=L * L) for scale in (0.01, 0.3, 1, 2) for _ in range(3)]
+    starts += [scale * copy.ravel() for scale in (1, 2, 4, 8)]
+    lowest = min(minimize(energy, start, jac=True, method="BFGS", tol=1e-9).fun for start in starts)
+    assert find_minima(model).action[0] == pytest.approx(lowest, rel=1e-7)
+
+
+def test_a_matrix_whose_kernel_is_no_function_of_the_distance_has_networks_but_no_theory():
+    model = Model(V=8, L=6, P=60, encoding=own(np.random.default_rng(0).normal(size=(6, 4))))
+    with pytest.raises(InputError, match="depends on the distance"):
+        find_minima(model)
+    found = train([model], starts=("copy",), members=1, settings=Adam(steps=500), device="cpu", dtype="float64").data
+    assert found.converged.all()
+    even = model.P / 16 * (1 + 7)  # of a readout that is zero
+    assert float(found.U.max()) < even
+
+
+def test_a_matrix_that_cannot_tell_positions_apart_cannot_copy():
+    with pytest.raises(InputError, match="can't represent the copy pattern"):
+        find_minima(Model(V=8, L=6, P=10, encoding=own(np.tile([[1.0], [-1.0]], (3, 1)))))
 
 
 @pytest.mark.slow

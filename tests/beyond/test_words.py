@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from phasekit.encodings import ENCODINGS
+from phasekit.encodings import ENCODINGS, Matrix, matrix_from
 from phasekit.encodings.base import distances
 from phasekit.errors import InputError
 from phasekit.masks import MASKS
@@ -14,6 +14,7 @@ from phasekit.tokens import TOKEN_LAWS, Given, Zipf, unigrams
 FIELDS = {
     "rotary": ":2",
     "sinusoidal": ":2",
+    "matrix": ":width=6:entries=" + ",".join(str(int((j - i) % 6 < 2)) for i in range(6) for j in range(6)),
     "window": ":3",
     "given": ":0.5,0.3,0.1,0.06,0.04",
 }  # of those that can't be made without
@@ -138,6 +139,11 @@ def test_words_of_the_command_line():
         ({"tokens": "uniform:replacement=false"}, "V = 8: 16 different tokens need a vocabulary of at least 16"),
         ({"tokens": "zipf:-1"}, "tokens zipf: exponent = '-1': must be a finite number of at least 0"),
         ({"tokens": "zipf:1:2"}, "tokens = 'zipf:1:2': must be written name"),
+        (
+            {"encoding": "matrix:width=2:entries=1,2,3"},
+            r"encoding matrix: entries = '3 numbers': must be L · width = 16",
+        ),
+        ({"encoding": "matrix:width=1:entries=0,0"}, "encoding matrix: entries = .*aren't all zero"),
         ({"encoding": "relative", "inputs": "token.position"}, "inputs = "),
         ({"encoding": "relative", "inputs": "token+position"}, "inputs = 'token.position': the encoding is relative"),
     ],
@@ -157,6 +163,18 @@ def test_frequencies_of_a_text(tmp_path):
         unigrams(path, 5)
     with pytest.raises(InputError, match=r"can't be read as text \(FileNotFoundError\)"):
         unigrams(tmp_path / "none.txt")
+
+
+def test_positions_from_a_file(tmp_path):
+    path = tmp_path / "positions.txt"
+    path.write_text("1 0\n0 1\n\n-1 2e-1\n")
+    assert matrix_from(path) == Matrix(width=2, entries=(1, 0, 0, 1, -1, 0.2))
+    for text, line in ("1 2\n3\n", "equally many"), ("a b\n", r"as numbers \(ValueError\)"), ("", "equally many"):
+        path.write_text(text)
+        with pytest.raises(InputError, match=line):
+            matrix_from(path)
+    with pytest.raises(InputError, match="FileNotFoundError"):
+        matrix_from(tmp_path / "none.txt")
 
 
 def test_what_knows_neither_masks_nor_encodings_refuses_them():

@@ -52,8 +52,8 @@ def action_for(model: Model, estimator: Estimator = "map") -> Action:
     reason = _why_not(score)
     if reason is not None:
         raise InputError("score", score.name, f"has no theory: {reason}")
-    if model.positions.basis(2) is not None:
-        check_pattern(model.positions, min(model.L, _LONGEST_CHECKED))
+    if not model.positions.two_levels:
+        check_pattern(model.positions, min(model.L, _LONGEST_CHECKED) if model.positions.any_length else model.L)
         return _PATTERN
     if model.mask.hides:
         return FrontMap(_price_of(score))
@@ -85,7 +85,7 @@ def _refuse_setting(model: Model, estimator: Estimator) -> None:
     reasons = (
         (model.key_dim is not None, "with a key_dim: the nuclear norm of its logits isn't known"),
         (
-            model.positions.basis(2) is not None and not isinstance(model.score, Softmax),
+            not model.positions.two_levels and not isinstance(model.score, Softmax),
             "but with softmax attention: its pattern is more than two levels of logits",
         ),
         (
