@@ -101,7 +101,7 @@ def compare(
     rows = [[_cell(row[name]) for name in shown] for row in table.to_dict(orient="records")]
     notes = [*as_notes(caveat), *(f"wrote {path}" for path in files)]
     print_table(
-        f"Scores ({model.inputs}, {options.estimator}, {numbers}), least data first", [*shown.values()], rows, notes
+        f"Scores ({model.inputs}, {options.estimator}, {numbers}), least P_half first", [*shown.values()], rows, notes
     )
 
 

@@ -218,6 +218,19 @@ def saved(browser, name):
     raise AssertionError(f"{name} wasn't saved")
 
 
+def test_a_number_out_of_range_is_said(page):
+    from selenium.webdriver import Keys
+
+    browser = page("score=softmax&second=none&V=8&L=64&P=700")
+    field = browser.find_element("css selector", "#control-V ~ input")
+    for typed, valid in (("1", False), ("9", True)):
+        field.send_keys(Keys.CONTROL, "a")
+        field.send_keys(typed, Keys.ENTER)
+        settle(browser)
+        assert browser.execute_script("return arguments[0].validity.valid", field) == valid
+        assert browser.execute_script("return state.V") == (9 if valid else 8)
+
+
 def test_commands_for_what_the_page_lacks_run(page):
     """As they are written there, for the model on the sliders."""
     for state, count in (("score=softmax&V=16&L=12&kappa=2", 4), ("score=ssa&score.n=2&score.b=1&inputs=relative", 1)):

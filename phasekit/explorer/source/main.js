@@ -45,18 +45,24 @@ function logSlider({ name, label, low, high, whole }, read, write) {
   const toStep = (x) => Math.round((Math.log(x / low) / Math.log(high / low)) * steps);
   const range = element("input", { type: "range", id, min: 0, max: steps, step: 1 }),
     number = element("input", { type: "number", step: "any", min: low, max: high });
-  number.setAttribute("aria-label", `${label}, as a number`);
+  const allowed = `from ${written(low)} to ${written(high)}`;
+  number.setAttribute("aria-label", `${label}, as a number ${allowed}`);
+  number.title = allowed;
   range.addEventListener("input", () => write(toValue(Number(range.value))));
   number.addEventListener("change", () => {
     const x = Number(number.value);
-    if (x >= low && x <= high) write(whole ? Math.round(x) : x);
-    else refresh();
+    const fits = number.value !== "" && x >= low && x <= high;
+    number.setCustomValidity(fits ? "" : allowed);
+    if (fits) write(whole ? Math.round(x) : x);
+    else number.reportValidity(); // what was typed stays there, with the reason, until it is mended
   });
   const refresh = () => {
     const x = read();
     range.value = toStep(x);
     range.setAttribute("aria-valuetext", written(x));
-    if (document.activeElement !== number) number.value = x;
+    if (document.activeElement === number) return;
+    number.value = x;
+    number.setCustomValidity("");
   };
   const row = element(
     "div",

@@ -2,7 +2,7 @@
 
 const INPUTS = ["positional", "token+position", "relative"];
 const SLIDERS = [
-  { name: "P", label: "P, training sequences", low: 1, high: 1e7, start: 700 },
+  { name: "P", label: "P, training sequences", low: 1, high: 1e7, start: 823 },
   { name: "V", label: "V, vocabulary", low: 2, high: 1024, whole: true, start: 8 },
   { name: "L", label: "L, context length", low: 4, high: 4096, whole: true, start: 64 },
   { name: "sigma_w", label: "σ_w, prior of W", low: 0.1, high: 10, start: 1 },

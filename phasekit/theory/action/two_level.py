@@ -22,8 +22,6 @@ from phasekit.theory.action.price import Price
 
 #: Half the range of ln t that is searched.
 _LOG_RANGE = 150.0
-#: A copy overlap that counts as none.
-_NOTHING = 1e-12
 
 
 class Data(NamedTuple):
@@ -117,8 +115,8 @@ class TwoLevelMap(Profiled):
 
         So it is where the tokens of a sequence are different and there are no others (docs/beyond.md).
         """
-        known = p.setting.tokens.separation(p.V) * (p.L - 1)  # (1 − g)L of even attention
-        return np.asarray(np.abs(known / p.L - 1) < _NOTHING) & np.ones(p.shape, dtype=bool)
+        apart = p.setting.tokens.separation(p.V) > 1
+        return np.asarray(apart & (p.V == p.L)) & np.ones(p.shape, dtype=bool)
 
     def path(self, p: Parameters, cells: int) -> Array:
         return self.price.path(p, cells)
