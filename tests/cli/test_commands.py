@@ -358,7 +358,7 @@ def test_no_endpoint_is_a_sentence_and_a_status(phasekit):
 
 
 def test_transitions_of_which_there_are_none(phasekit, monkeypatch):
-    def nothing(model, estimator):
+    def nothing(model, estimator, **_):
         return Transitions(model, estimator, "none", (), {"why": "one minimum at every P"})
 
     monkeypatch.setattr("phasekit.theory.transitions.find_transitions", nothing)
