@@ -161,7 +161,7 @@ def test_a_jump_of_long_rows_by_drawn_rows():
         assert error[k] < 0.015  # 1e-3 of P*
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_processes_give_the_same_bits():
     grid = Model(V=5, L=12).grid(L=[12, 20], V=[5, 9])
     alone, shared = (transition_table(grid, "posterior", jobs=jobs) for jobs in (1, 2))
