@@ -11,7 +11,7 @@ JOBS ?= 2
 CHECK_SECONDS ?= 120
 INSTALLED := $(VENV)/.installed
 EXTRAS := networks,dev,bench,cluster,evidence,parquet,archive,lm,docs,browser
-# Python compiles modules as they are first used; compiling all that the packages hold would take half of the installation.
+# pip compiles modules one after another, which is half of an installation: it is done afterwards, on all cores.
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --constraint constraints.txt
 
 # Many small arrays: one thread per process is fastest, and test workers must not fight for cores.
@@ -42,6 +42,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@echo "Installing the pinned packages into $(VENV) (minutes, once) ..."
 	@$(PIP_INSTALL) setuptools
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[$(EXTRAS)]'
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null 2>&1 || true  # some packages hold templates that are no Python
 	@touch $@
 
 # A file's tests stay on one worker, so that what they share is made once.
